@@ -1,11 +1,11 @@
-"""The data of pools, `bough://POOL/path`: lists, parts, and how files are written.
+"""The data of pools, `bough://POOL/path`: listing, reading and writing files.
 
-Files are written in three steps. A draft says which files there will be, by the checksums of their
-contents, and is answered with those that are missing. These are sent, several small ones or a part
-of a large one in each request. Then the draft is published: all its files are there at once.
+Files are written in three steps. A draft lists the files with the checksums of their contents; the
+answer says which contents are missing. These are uploaded, several small ones or one part of a
+large one per request. Then the draft is published, and all its files become visible at once.
 
-The body of a request that sends contents is a row of parts, each a head of `PART_HEAD` bytes and
-the bytes themselves. Numbers are big-endian:
+The body of an upload is a sequence of parts, each a header of `PART_HEAD` bytes followed by its
+bytes. Numbers are big-endian:
 
     32  SHA-256 of the whole content
      8  the size of the whole content
@@ -25,9 +25,9 @@ import msgspec
 
 _HEAD = struct.Struct(">32sQQI32s")
 PART_HEAD = _HEAD.size
-#: What a request that sends contents has at most, heads included.
+#: The most bytes in one upload request, headers included.
 MOST_BYTES = 8_000_000
-#: Files that one request adds to a draft at most.
+#: The most files that one request adds to a draft.
 MOST_ENTRIES = 5_000
 
 
@@ -76,7 +76,7 @@ class DataUsageAnswer(msgspec.Struct, frozen=True):
 
 
 class DataListing(msgspec.Struct, frozen=True):
-    """Files of a pool, and how full it is, as the command line shows them."""
+    """Files of a pool and how full the pool is, as the command line shows them."""
 
     pool: str
     files: list[DataFileEntry]
@@ -102,7 +102,7 @@ class StoreListing(msgspec.Struct, frozen=True):
 
 
 class DraftEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A file that is written."""
+    """A file to write."""
 
     path: str
     sha256: str
@@ -118,13 +118,13 @@ class DraftFiles(msgspec.Struct, frozen=True):
 
 
 class MissingContents(msgspec.Struct, frozen=True):
-    """Contents that are not whole here, by checksum, and how many bytes of each are."""
+    """Contents that are missing, by checksum, with the bytes of each received so far."""
 
     missing: dict[str, int]
 
 
 class PublishDraft(msgspec.Struct, frozen=True):
-    """Below which path the files of a draft are written."""
+    """The path below which to write the files of a draft."""
 
     path: str = ""
 
@@ -156,7 +156,7 @@ class Transferred(msgspec.Struct, frozen=True):
 
 
 def write_part(part: SentPart) -> bytes:
-    """A part as it is sent."""
+    """Encode a part for the body of a request."""
     digest = hashlib.sha256(part.content).digest()
     sha256 = bytes.fromhex(part.sha256)
     head = _HEAD.pack(sha256, part.size_bytes, part.offset, len(part.content), digest)
@@ -164,7 +164,7 @@ def write_part(part: SentPart) -> bytes:
 
 
 def read_parts(body: bytes) -> Iterator[SentPart]:
-    """The parts of a body; a `ValueError` where it has another form, or is damaged."""
+    """Decode the parts of a body; raises `ValueError` if it is malformed or damaged."""
     at = 0
     while at < len(body):
         if len(body) - at < PART_HEAD:

@@ -1,4 +1,4 @@
-"""Answers about clusters: why something waits, what others changed, and trees for them."""
+"""Answers about clusters: why something waits, what others changed, exported quota trees."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RepairLine(msgspec.Struct, frozen=True):
 
 
 class ClusterDrift(msgspec.Struct, frozen=True):
-    """How a cluster whose queues follow Bough's differs from them."""
+    """How the queues of a cluster that follows Bough differ from Bough's."""
 
     backend: str
     #: What cannot be put right, in sentences.

@@ -1,4 +1,4 @@
-"""Sessions with running tasks: where a client opens the websocket of one."""
+"""Sessions with running tasks: where a client opens the websocket."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class RouterAnswer(msgspec.Struct, frozen=True):
-    """Where to open a websocket, and with what key; the key is good for one, and for a minute."""
+    """Where to open the websocket, and its key, which is valid once and for one minute."""
 
     router_address: str
     key: str
@@ -15,20 +15,20 @@ class RouterAnswer(msgspec.Struct, frozen=True):
 
 
 class RsyncPath(msgspec.Struct, frozen=True):
-    """A folder of tasks that rsync reaches, beside the working folder."""
+    """A folder of a task that rsync can reach, besides the working folder."""
 
     path: str
     writable: bool
 
 
 class RsyncConfig(msgspec.Struct, frozen=True):
-    """What clients must know of rsync."""
+    """What clients need to know about rsync."""
 
     enabled: bool
     allowed_paths: dict[str, RsyncPath]
 
 
 class PluginConfigs(msgspec.Struct, frozen=True):
-    """What clients must know of parts that a site may have or not."""
+    """What clients need to know about optional parts of a site."""
 
     rsync: RsyncConfig

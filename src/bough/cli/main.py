@@ -44,8 +44,8 @@ SECTIONS = {
         "run": ("run", "Run a command, print its output, end with its exit code."),
         "workflow": ("workflow", "Workflows: submit, watch, explain, cancel."),
         "task": ("task", "Tasks of all workflows."),
-        "top": ("top", "Show each GPU with its holder, and what waits with its reason."),
-        "app": ("app", "Apps: workflow files on the server that all can submit."),
+        "top": ("top", "Show who holds each GPU, and what waits and why."),
+        "app": ("app", "Apps: workflow files on the server that everyone can submit."),
         "data": ("data", "Data of pools and stores: list, upload, download, delete."),
         "credential": ("credential", "Secrets for your workflows."),
         "profile": ("profile", "Your settings, pools and roles."),
@@ -68,7 +68,7 @@ SECTIONS = {
         "place": ("place", "Show where the pods of gangs go, or why they have no place."),
     },
     "Kubernetes": {
-        "kube": ("kube", "Any pods of a cluster: schedule them, ask why they wait."),
+        "kube": ("kube", "Pods of a Kubernetes cluster: schedule them, ask why they wait."),
     },
     "Administration": {
         "serve": ("serve", "Run a server: schedule workflows, answer requests."),

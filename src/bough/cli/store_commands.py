@@ -1,4 +1,4 @@
-"""What commands on object stores have in common. They ask no server."""
+"""What commands on object stores have in common. They need no server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploads of projects, and how far a transfer is, on one line of the terminal."""
+"""Uploads of projects, and the progress of transfers on one line of the terminal."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from bough.client.downloads import DownloadProgress
     from bough.client.uploads import UploadProgress
 
-#: Where projects are in the data of a pool.
+#: The folder of projects in the data of a pool.
 UPLOADS = "uploads"
 _FOLDER = "bough.upload"
 _MEBIBYTE = 1 << 20
-#: The terminal is written to once for so many files that are read.
+#: How many files to read between two updates of the terminal.
 _EVERY = 100
 
 
@@ -31,21 +31,21 @@ def _keep(context: click.Context, _: click.Parameter, folder: Path | None) -> No
     context.meta[_FOLDER] = folder
 
 
-#: What `upload_project` uploads; the command need not know of it.
+#: The folder for `upload_project`; commands need not look at it.
 upload_option = click.option(
     "--upload",
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     expose_value=False,
     callback=_keep,
-    help="Upload a folder, without what .gitignore names, to the working folder of every task.",
+    help="Upload a folder, except for what .gitignore names, to every task's working folder.",
 )
 
 
 def upload_project(asked: Client, pool: str, format_type: str) -> dict[str, str]:
-    """Upload the folder of the option to the data of a pool; what a submission says of it.
+    """Upload the option's folder to the data of a pool; returns how a submission names it.
 
-    Only what has changed is sent. Equal folders are uploaded once, whatever they are called.
+    Only changes are sent. Equal folders are uploaded once, whatever their names.
     """
     folder: Path | None = click.get_current_context().meta.get(_FOLDER)
     if folder is None:
@@ -66,7 +66,7 @@ def upload_project(asked: Client, pool: str, format_type: str) -> dict[str, str]
 
 
 def tell_download() -> Callable[[DownloadProgress], None]:
-    """Tells of a download, if anyone looks."""
+    """Shows the progress of a download, if there is a terminal."""
 
     def tell(progress: DownloadProgress) -> None:
         _line(
@@ -78,7 +78,7 @@ def tell_download() -> Callable[[DownloadProgress], None]:
 
 
 def tell_bytes(done: str) -> Callable[[int], None]:
-    """Tells how many bytes of a store were transferred, if anyone looks."""
+    """Shows how many bytes of a store were transferred, if there is a terminal."""
     lock = threading.Lock()
     total = 0
 
@@ -92,7 +92,7 @@ def tell_bytes(done: str) -> Callable[[int], None]:
 
 
 def tell_upload() -> Callable[[UploadProgress], None]:
-    """Tells of an upload, if anyone looks."""
+    """Shows the progress of an upload, if there is a terminal."""
 
     def tell(progress: UploadProgress) -> None:
         if progress.of_bytes:
@@ -105,7 +105,7 @@ def tell_upload() -> Callable[[UploadProgress], None]:
 
 
 def end_progress() -> None:
-    """What comes next begins on a line of its own."""
+    """End the progress line, so that further output begins on a new one."""
     if sys.stderr.isatty():
         click.echo("", err=True)
 

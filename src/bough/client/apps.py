@@ -8,7 +8,7 @@ from bough.api.apps import AppAnswer, AppLine, AppList, DeletedVersions, NewAppV
 from bough.client.addresses import given, path_of
 from bough.client.transport import Transport
 
-#: What a server sends in one answer at most.
+#: The most apps or versions in one answer.
 _PAGE = 1_000
 #: Spelled out here, because `Apps.list` hides the type of that name.
 AppLines = list[AppLine]
@@ -28,7 +28,7 @@ class Apps:
         all_users: bool = False,
         count: int = 20,
     ) -> AppLines:
-        """The newest apps, the newest first; one's own unless others are asked for."""
+        """The newest apps, newest first; by default those of the user."""
         found: AppLines = []
         while len(found) < count:
             asked = given(
@@ -46,7 +46,7 @@ class Apps:
         return found
 
     def get(self, name: str, version: int | None = None, count: int = 20) -> AppAnswer:
-        """An app with its latest versions, the newest first; or one of them."""
+        """An app with its latest versions, newest first, or with one version."""
         asked = given(version=version, order="DESC", limit=min(count, _PAGE))
         return self._transport.get(AppAnswer, path_of("app", "user", name), asked)
 
@@ -71,7 +71,7 @@ class Apps:
         return self._transport.send(str, "POST", path_of("app", "user", name, "rename"), new_name)
 
     def delete(self, name: str, version: int | None = None) -> DeletedVersions:
-        """Forget a version, or all of them."""
+        """Delete a version, or all of them."""
         asked = given(version=version, all_versions=True if version is None else None)
         path = path_of("app", "user", name)
         return self._transport.send(DeletedVersions, "DELETE", path, None, asked)

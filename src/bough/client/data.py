@@ -36,7 +36,7 @@ class DataAddress(NamedTuple):
 
 
 def read_data_address(url: str) -> DataAddress:
-    """The parts of `bough://POOL/path`."""
+    """Parse `bough://POOL/path`."""
     if not url.startswith(SCHEME):
         raise Invalid(f"{url[:200]!r} is no URL of a pool's data, like bough://POOL/path.")
     pool, _, path = url.removeprefix(SCHEME).partition("/")
@@ -81,13 +81,13 @@ class PoolData:
         return self._transport.send(DataChanged, "DELETE", path, query={"path": address.path})
 
     def draft(self, pool: str, draft: str, files: Sequence[DraftEntry]) -> dict[str, int]:
-        """Add files to a draft; the contents that are missing, and how much is there of each."""
+        """Add files to a draft; returns the missing contents, with the bytes received of each."""
         path = path_of("pool", pool, "data", "draft", draft)
         sent = DraftFiles(list(files))
         return self._transport.send(MissingContents, "POST", path, sent).missing
 
     def send(self, pool: str, parts: Sequence[SentPart]) -> dict[str, int]:
-        """Send contents, or parts of them; those that are not whole yet."""
+        """Send contents, or parts of them; returns the incomplete ones."""
         path = path_of("pool", pool, "data", "contents")
         content = b"".join(map(write_part, parts))
         return self._transport.send_content(MissingContents, path, content).missing

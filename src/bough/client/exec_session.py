@@ -1,6 +1,6 @@
-"""A command in a task, with the streams or the terminal of this process.
+"""Runs a command in a task with the streams or the terminal of this process.
 
-What the command writes goes to the same streams here; how it ended is the exit code. Without a
+The command's output and errors go to the same streams here; its exit code is returned. Without a
 terminal, signals that would end this process are passed on to the command.
 """
 
@@ -32,19 +32,19 @@ from bough.websocket.frames import Piece
 from bough.websocket.peer import Peer
 from bough.websocket.relay import READ, WRITE, Listener, Loop
 
-#: Passed on where there is no terminal that would make them of what is typed.
+#: Passed on where no terminal makes signals of the keys that are typed.
 _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
 _DEFAULT_SIZE = (24, 80)
 
 
 class ExecSession:
-    """The end of a command in a task that this process has."""
+    """The local end of a command in a task."""
 
     def __init__(self, peer: Peer, *, reads_input: bool, terminal: bool) -> None:
         self.ended = False
         self.peer = peer
         self._terminal = terminal
-        #: What this process reads, until it ends; `None`: nothing more.
+        #: Standard input; `None` once it has ended.
         self._input: int | None = sys.stdin.fileno() if reads_input else None
         self._channel: int | None = None
         self._status = bytearray()
@@ -54,12 +54,12 @@ class ExecSession:
         self._buffer[0] = INPUT
 
     def run(self) -> ExitStatus:
-        """Serve it to its end."""
+        """Run it until it ends."""
         if self._terminal:
             self._tell_size()
         if self._input is None:
             self._end_input()
-        # Files can be polled by this one, too.
+        # Unlike epoll, this one accepts plain files.
         loop = Loop(selector=selectors.PollSelector())
         loop.ends_with = self
         with _own_terminal(on=self._terminal), _hearing(self._signalled) as bell:
@@ -74,7 +74,7 @@ class ExecSession:
         return self.status
 
     def interests(self) -> dict[int, int]:
-        """Standard input is read while the server takes it."""
+        """Standard input is read only while the server takes it."""
         found = {self.peer.fileno(): READ | (WRITE if self.peer.pending else 0)}
         if self._input is not None and not self.peer.pending:
             found[self._input] = READ
@@ -91,7 +91,7 @@ class ExecSession:
             self._give()
 
     def tick(self) -> None:
-        """Keep the connection in use."""
+        """Ping if needed."""
         self.peer.keep_busy()
 
     def close(self) -> None:
@@ -155,7 +155,7 @@ class ExecSession:
 
 
 def _write(descriptor: int, data: bytes | memoryview) -> None:
-    """Write all of it; a reader who has gone is no reason not to wait for the end."""
+    """Write all of it; if the reader has gone, the command is still waited for."""
     view = memoryview(data)
     while view:
         try:
@@ -168,7 +168,7 @@ def _write(descriptor: int, data: bytes | memoryview) -> None:
 
 @contextlib.contextmanager
 def _own_terminal(*, on: bool) -> Generator[None]:
-    """Leave what is typed to the terminal of the command, and put everything back at the end."""
+    """Put this terminal into raw mode, so that keys reach the command's; restore it at the end."""
     if not on or not sys.stdin.isatty():
         yield
         return
@@ -177,7 +177,7 @@ def _own_terminal(*, on: bool) -> Generator[None]:
 
     before = termios.tcgetattr(sys.stdin)
     try:
-        # What was typed before is kept.
+        # Keep what was typed before.
         tty.setraw(sys.stdin, termios.TCSADRAIN)
         yield
     finally:
@@ -186,7 +186,7 @@ def _own_terminal(*, on: bool) -> Generator[None]:
 
 @contextlib.contextmanager
 def _hearing(call: Callable[[int], None]) -> Generator[Listener]:
-    """Signals as they come, in the loop."""
+    """Receive signals in the event loop."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     theirs.setblocking(False)
@@ -213,5 +213,5 @@ def _number(name: str) -> signal.Signals:
 
 
 def _leave(number: int, frame: object) -> None:
-    """The loop hears of a signal by its own descriptor."""
+    """Do nothing: the event loop learns of the signal from its wakeup descriptor."""
     del number, frame

@@ -1,6 +1,6 @@
-"""Ports of a task on this machine's loopback: connections and datagrams through the server.
+"""Forwards ports of a task to this machine's loopback: connections and datagrams.
 
-Only the loopback is listened on, so that nothing but this machine reaches the task.
+It listens on the loopback only, so that no other machine reaches the task.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DATAGRAM_BYTES = 65_536
 
 
 class ForwardedPort(NamedTuple):
-    """A port of a task, and the one of this machine that stands for it."""
+    """A port of a task, and the local port that leads to it."""
 
     local: int
     remote: int
@@ -42,10 +42,10 @@ class Forwarder:
         self._sessions = sessions
         self._name = name
         self._task = task
-        #: Told in words what goes wrong with single connections.
+        #: Called with a sentence when a single connection fails.
         self._tell = tell
         self._loop = Loop()
-        #: What threads have opened, to be served by the loop.
+        #: Connections that threads have opened, for the event loop to serve.
         self._opened: deque[Forwarding] = deque()
         self._bell, self._ring = socket.socketpair()
         self._bell.setblocking(False)
@@ -53,7 +53,7 @@ class Forwarder:
         self._loop.add(Listener(self._bell.fileno(), self._serve_opened))
 
     def add(self, port: ForwardedPort, *, udp: bool) -> int:
-        """Forward another port; the number here, which is chosen where 0 was asked for."""
+        """Forward another port; returns the local port, which is chosen if 0 was given."""
         kind = socket.SOCK_DGRAM if udp else socket.SOCK_STREAM
         own = socket.socket(socket.AF_INET, kind)
         try:
@@ -78,12 +78,12 @@ class Forwarder:
         return own.getsockname()[1]
 
     def run(self) -> None:
-        """Forward until a session is ended; says why it was."""
+        """Forward until a session ends; raises why it did."""
         self._loop.run()
         raise Unavailable(self._reason)
 
     def stop(self) -> None:
-        """From another thread: end."""
+        """Stop, called from another thread."""
         self._loop.stopped = True
         self._wake()
 
@@ -93,7 +93,7 @@ class Forwarder:
         self._loop.stopped = True
 
     def _begin(self, control: Peer, connection: socket.socket) -> None:
-        """A program has connected: open the same in the task, while others are served."""
+        """A program has connected: open a connection in the task, while others are served."""
         key = new_connection_key()
         control.send(msgspec.json.encode({"key": key, "cookie": ""}))
         threading.Thread(target=self._open, args=(key, connection), daemon=True).start()
@@ -122,7 +122,7 @@ class Forwarder:
 
 
 class _Connection(Forwarding):
-    """One connection; it says why the other end refused it."""
+    """One connection; reports why the other end refused it."""
 
     def __init__(self, peer: Peer, stream: socket.socket, tell: Callable[[str], None]) -> None:
         super().__init__(peer, stream, halves=True)
@@ -136,7 +136,7 @@ class _Connection(Forwarding):
 
 
 class _Control:
-    """Listens, and has the session told of every connection."""
+    """Listens, and announces every connection to the session."""
 
     def __init__(
         self,
@@ -153,14 +153,14 @@ class _Control:
         self._over = over
 
     def interests(self) -> dict[int, int]:
-        """Connections are taken while the session takes what is said of them."""
+        """Connections are accepted only while the session takes their announcements."""
         found = {self.peer.fileno(): READ | (WRITE if self.peer.pending else 0)}
         if not self.peer.pending:
             found[self._own.fileno()] = READ
         return found
 
     def ready(self, descriptor: int, events: int) -> None:
-        """Take a connection, or notice the end of the session."""
+        """Accept a connection, or notice the end of the session."""
         if descriptor == self._own.fileno():
             with contextlib.suppress(OSError):
                 connection, _ = self._own.accept()
@@ -179,7 +179,7 @@ class _Control:
         self.peer.keep_busy()
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         self.ended = True
         if not self.peer.lost:
             self.peer.close()
@@ -189,7 +189,7 @@ class _Control:
 
 
 class _Datagrams(_Control):
-    """Datagrams in both directions, each with the address of the program here."""
+    """Datagrams in both directions, each with the address of the local program."""
 
     def __init__(self, peer: Peer, own: socket.socket, over: Callable[[Peer], None]) -> None:
         super().__init__(peer, own, lambda _, __: None, over)
@@ -219,14 +219,14 @@ class _Datagrams(_Control):
             return
         host = socket.inet_ntoa(message[:4])
         port = int.from_bytes(message[4:_ADDRESS_BYTES], "big")
-        # Only to programs of this machine, whatever a server says.
+        # Send to local programs only, whatever the server says.
         if host == LOOPBACK:
             with contextlib.suppress(OSError):
                 self._own.sendto(message[_ADDRESS_BYTES:], (host, port))
 
 
 def pass_through(sessions: Sessions, name: str, task: str) -> None:
-    """Rsync in a task, on standard input and output, which rsync makes one socket."""
+    """Connect standard input and output, which rsync makes one socket, with rsync in a task."""
     control = sessions.rsync(name, task)
     key = new_connection_key()
     control.send(msgspec.json.encode({"key": key, "cookie": ""}))

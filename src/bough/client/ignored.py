@@ -1,9 +1,9 @@
 """Which files of a folder are not uploaded: `.git`, and what its `.gitignore` files name.
 
-The rules are those of git: the last pattern that matches decides, those of deeper folders after
-those above them, `!` takes back, a slash at the end means folders alone, a slash elsewhere ties a
-pattern to the folder of its file, `**` stands for any number of folders. Nothing below an ignored
-folder is taken back.
+The rules are git's: the last matching pattern decides, and deeper folders come after those above
+them; `!` includes again; a slash at the end means folders only; a slash elsewhere anchors the
+pattern to the folder of its file; `**` matches any number of folders. Nothing below an ignored
+folder is included again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LONGEST = 1 << 20
 
 class _Rule(NamedTuple):
     pattern: re.Pattern[str]
-    #: Below which folder it counts; empty, or with a slash at its end.
+    #: The folder in which it counts; empty, or with a slash at its end.
     below: str
     folders_only: bool
     takes_back: bool
@@ -32,7 +32,7 @@ class Ignored:
         self._rules = tuple(rules)
 
     def enter(self, root: Path, folder: str) -> Ignored:
-        """The patterns that count in a folder below; empty: in the root itself."""
+        """The patterns that count in a folder below; an empty name is the root itself."""
         below = f"{folder}/" if folder else ""
         try:
             with (root / folder / FILE).open("rb") as file:
@@ -42,7 +42,7 @@ class Ignored:
         return Ignored((*self._rules, *_read(text, below)))
 
     def has(self, path: str, *, is_folder: bool) -> bool:
-        """Whether a file or folder is ignored; nothing above it is."""
+        """Whether a file or folder is ignored; the folders above it are not."""
         if path == ".git" or path.endswith("/.git"):
             return True
         for rule in reversed(self._rules):
@@ -74,14 +74,14 @@ def _read(text: str, below: str) -> Iterator[_Rule]:
 
 
 def _stripped(line: str) -> str:
-    """Without blanks at its end, unless a backslash keeps one."""
+    """Strip blanks at the end, unless a backslash keeps one."""
     while line.endswith((" ", "\t")) and not line.endswith("\\ "):
         line = line[:-1]
     return line
 
 
 def _translated(pattern: str) -> str:
-    """A pattern as a regular expression for the path below the folder of its file."""
+    """A pattern as a regular expression on the path below the folder of its file."""
     parts = pattern.split("/")
     text = ""
     for number, part in enumerate(parts):
@@ -117,6 +117,6 @@ def _part(part: str) -> str:
 
 
 def _class_end(part: str, at: int) -> int:
-    """Where a set of characters ends; a bracket that comes first belongs to it."""
+    """Where a character class ends; a bracket right at its start belongs to it."""
     first = at + 1 if part[at : at + 1] in ("!", "^") else at
     return part.find("]", first + 1)

@@ -1,4 +1,4 @@
-"""Sessions with tasks that run: asked for, and opened as websockets."""
+"""Sessions with running tasks: requested, and opened as websockets."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from bough.client.transport import Transport
 from bough.websocket.channels import PROTOCOL
 from bough.websocket.peer import Peer
 
-#: Existing clients name the keys of single connections like this.
+#: How existing clients name the keys of single connections.
 _CONNECTION = "PORTFORWARD-"
 
 
 class Sessions:
-    """What can be had of a task that runs."""
+    """Commands, ports and files of running tasks."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     def exec(self, name: str, task: str, argv: Sequence[str], *, terminal: bool) -> Peer:
-        """A command in a task; its streams are channels of what is returned."""
+        """Run a command in a task; its streams are channels of the returned websocket."""
         path = path_of("workflow", name, "exec", "task", task)
         asked = {"entry_command": shlex.join(argv), "tty": terminal}
         found = self._transport.send(RouterAnswer, "POST", path, query=asked)
         return self._open("exec", name, found.key)
 
     def forward(self, name: str, task: str, port: int, *, udp: bool = False) -> Peer:
-        """A forwarded port: what is returned controls it, or carries datagrams."""
+        """Forward a port; the returned websocket controls it, or carries the datagrams."""
         path = path_of("workflow", name, "portforward", task)
         asked = {"task_ports": [str(port)], "use_udp": udp}
         (found,) = self._transport.send(list[RouterAnswer], "POST", path, query=asked)
         return self._open("portforward", name, found.key)
 
     def rsync(self, name: str, task: str) -> Peer:
-        """Rsync in a task: what is returned controls it."""
+        """Start rsync in a task; the returned websocket controls it."""
         path = path_of("workflow", name, "rsync", "task", task)
         found = self._transport.send(RouterAnswer, "POST", path)
         return self._open("rsync", name, found.key)
 
     def connect(self, kind: str, name: str, key: str) -> Peer:
-        """One connection of a session, whose key was said to what controls it."""
+        """Open one connection of a session, by the key that was announced for it."""
         return self._open(kind, name, key)
 
     def plugins(self) -> PluginConfigs:
@@ -54,7 +54,7 @@ class Sessions:
 
 
 def new_connection_key() -> str:
-    """A key for one connection of a session, which no other one has."""
+    """A unique key for one connection of a session."""
     from secrets import token_hex  # noqa: PLC0415  only where ports are forwarded
 
     return _CONNECTION + token_hex(16)

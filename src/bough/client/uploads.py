@@ -1,7 +1,7 @@
-"""Uploads to the data of a pool: only contents that are missing are sent, in parts with checksums.
+"""Uploads to the data of a pool: sends only missing contents, in parts with checksums.
 
-What was sent is kept for a day, so an upload that was cut off goes on where it ended. The files
-become visible all at once, when the last content is there.
+The server keeps what was sent for a day, so an interrupted upload resumes where it stopped. The
+files become visible all at once, when the last content has arrived.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from bough.client.data import DataAddress, PoolData
 from bough.client.ignored import Ignored
 from bough.errors import Invalid
 
-#: What is sent of a content in one request.
+#: The most bytes of a content to send in one request.
 PART_BYTES = MOST_BYTES - PART_HEAD
-#: More files than a server takes at once.
+#: The most files that a server accepts in one draft.
 MOST_FILES = 100_000
 _DEEPEST = 100
 
 
 class UploadProgress(NamedTuple):
-    """How far an upload is: first all files are read, then what is missing is sent."""
+    """The progress of an upload: first all files are read, then the missing contents sent."""
 
     read: int
     of_files: int
@@ -45,7 +45,7 @@ class UploadProgress(NamedTuple):
 class LocalFile(NamedTuple):
     """A file of this machine."""
 
-    #: Below the folder that is uploaded, with `/` between its parts.
+    #: Path below the uploaded folder, with `/` between its parts.
     path: str
     place: Path
     about: os.stat_result
@@ -64,7 +64,7 @@ def _silent(_: UploadProgress) -> None:
 
 
 class Upload:
-    """Files of this machine into the data of one pool."""
+    """Uploads files of this machine to the data of one pool."""
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class Upload:
         self._progress = UploadProgress(0, len(found.files), 0, 0)
         self._entries: list[DraftEntry] = []
         self._digest: str | None = None
-        #: Where a content is, by its checksum.
+        #: The local file with a content, by checksum.
         self._places: dict[str, LocalFile] = {}
 
     def digest(self) -> str:
-        """The checksum of all files together; they are read once."""
+        """The checksum over all files; reads each of them once."""
         if self._digest is None:
             self._digest = self._read()
         return self._digest
@@ -101,7 +101,7 @@ class Upload:
         return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
 
     def send(self, address: DataAddress) -> Transferred:
-        """Send what is missing, and write all files below a path."""
+        """Send the missing contents, and publish all files below a path."""
         draft = f"upload-{hashlib.sha256(f'{self.digest()} {address}'.encode()).hexdigest()[:40]}"
         missing: dict[str, int] = {}
         for start in range(0, len(self._entries), MOST_ENTRIES):
@@ -168,7 +168,7 @@ class _Walk:
         self.left_out = 0
 
     def visit(self, folder: str, ignored: Ignored, depth: int) -> None:
-        """Find what is in a folder, and below it."""
+        """Find the files in a folder and below it."""
         if depth > _DEEPEST:
             raise Invalid(f"{self._root / folder} is deeper than {_DEEPEST} folders.")
         if self._respect_ignored:
@@ -197,7 +197,7 @@ class _Walk:
 
 
 def _packed(parts: Iterator[SentPart]) -> Iterator[list[SentPart]]:
-    """Parts in requests, as many as one can have."""
+    """Pack as many parts into each request as fit."""
     some: list[SentPart] = []
     size = 0
     for each in parts:

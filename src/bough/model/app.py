@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-#: As existing clients spell one.
+#: What existing clients accept as a name.
 _NAME = re.compile(r"[a-zA-Z](?:[a-zA-Z0-9_-]*[a-zA-Z0-9])?\Z")
 LONGEST_NAME = 63
 _SHOWN = 60
@@ -17,7 +17,7 @@ class AppStatus(StrEnum):
     """Whether a version can be used."""
 
     READY = "READY"
-    #: Its text is gone; the row stays, as workflows were submitted from it.
+    #: Its text is gone; the row stays, because workflows were submitted from it.
     DELETED = "DELETED"
 
 
@@ -35,7 +35,7 @@ class AppVersion(msgspec.Struct, frozen=True):
     """One version of an app, without its text."""
 
     app_uuid: str
-    #: From 1 on; never given again.
+    #: Starts at 1; never reused.
     version: int
     created_by: str
     created_ms: int

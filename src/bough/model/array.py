@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-#: What stands for the value of an element: `{{array}}`, or `{{array:column}}` of a table.
+#: The placeholder for the value of an element: `{{array}}`, or `{{array:column}}` of a table.
 PLACEHOLDER = re.compile(r"\{\{[ \t]*array(?:[ \t]*:[ \t]*([A-Za-z_][A-Za-z0-9_-]*))?[ \t]*\}\}")
 
 
@@ -24,12 +24,12 @@ class IndexRange(msgspec.Struct, frozen=True):
 
 
 class ArraySpec(msgspec.Struct, frozen=True):
-    """How often a workflow is there, and what is different each time."""
+    """The elements of an array, and how they differ."""
 
     ranges: tuple[IndexRange, ...]
-    #: By the place of an element: what `{{array}}` stands for; none: its index.
+    #: By the position of an element: its value of `{{array}}`; if empty, the element's index.
     values: tuple[str, ...] = ()
-    #: By the place of an element: what `{{array:column}}` stands for.
+    #: By the position of an element: its values of `{{array:column}}`.
     table: tuple[dict[str, str], ...] = ()
     #: How many may wait or run at a time; `None`: as many as there is room for.
     at_once: int | None = None
@@ -46,7 +46,7 @@ class ArraySpec(msgspec.Struct, frozen=True):
 
     @property
     def columns(self) -> frozenset[str]:
-        """What can stand behind `array:`."""
+        """The column names that may follow `array:`."""
         return frozenset(self.table[0]) if self.table else frozenset()
 
     def index_at(self, place: int) -> int:
@@ -67,11 +67,11 @@ class ArraySpec(msgspec.Struct, frozen=True):
         raise IndexError(index)
 
     def fill(self, text: str, place: int) -> str:
-        """A text with what it says of one element."""
+        """Replace the placeholders in a text by the values of one element."""
         return PLACEHOLDER.sub(lambda found: self._word(found, place), text)
 
     def fill_json(self, text: str, place: int) -> str:
-        """The same for texts of JSON, as one."""
+        """The same within a JSON document, with the values escaped for it."""
 
         def value(found: re.Match[str]) -> str:
             return msgspec.json.encode(self._word(found, place)).decode()[1:-1]

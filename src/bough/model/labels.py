@@ -9,10 +9,10 @@ import msgspec
 
 
 class LabelEnforcement(StrEnum):
-    """What becomes of a workflow that has not what a rule of the policy wants."""
+    """What happens to a workflow that breaks a rule of the policy."""
 
     OFF = "off"
-    #: It is accepted, and told.
+    #: It is accepted, with a warning.
     WARN = "warn"
     #: It is refused.
     ENFORCE = "enforce"
@@ -22,10 +22,10 @@ class LabelPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A label that workflows should have."""
 
     key: str
-    #: The values that it may have; none: every one.
+    #: The allowed values; empty: any value.
     allow_list: tuple[str, ...] = ()
     enforcement: LabelEnforcement = LabelEnforcement.OFF
-    #: What is added to each sentence about it, such as where people find their value.
+    #: Added to every message about this label, for example where users find their value.
     assert_message: str = ""
 
 
@@ -33,25 +33,25 @@ class LabelsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The policy for labels of workflows."""
 
     policy: tuple[LabelPolicy, ...] = ()
-    #: What stands before the key of each label on pods, and nowhere else.
+    #: Prefix of the label keys on pods; it appears nowhere else.
     pod_label_prefix: str = ""
 
 
 class LabelSelector(msgspec.Struct, frozen=True):
-    """A label that workflows in a list have, with a value of one of these patterns."""
+    """Selects workflows with a label whose value matches one of these patterns."""
 
     key: str
     #: A `*` in them stands for any text, none included.
     patterns: tuple[str, ...]
 
     def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels have it."""
+        """Whether these labels match."""
         value = labels.get(self.key)
         return value is not None and any(_fits(value, each) for each in self.patterns)
 
 
 def _fits(value: str, pattern: str) -> bool:
-    """Whether a pattern is the whole value; part after part, which never tries one twice."""
+    """Whether a pattern matches the whole value; part by part, so it never backtracks."""
     first, *parts = pattern.split("*")
     if not parts:
         return value == first

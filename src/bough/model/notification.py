@@ -1,4 +1,4 @@
-"""What users are told outside of the server, by which way, and where that may go."""
+"""Notifications of users by e-mail and webhooks, and the addresses that are allowed."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from bough.model.pool import Json
 
 
 class Channel(StrEnum):
-    """A way to tell a user."""
+    """How a notification is sent."""
 
     EMAIL = "email"
-    #: A webhook that takes what Slack's take.
+    #: A webhook that accepts messages in Slack's format.
     SLACK = "slack"
-    #: A webhook that takes what happened as JSON.
+    #: A webhook that accepts the event as JSON.
     WEBHOOK = "webhook"
 
 
-#: The credential that has the address of a webhook, which is secret, in its part `url`.
+#: The credential whose part `url` has the address of the webhook, which is a secret.
 CREDENTIALS = {Channel.SLACK: "slack-webhook", Channel.WEBHOOK: "webhook"}
 URL_PART = "url"
 _PORTS = {"https": 443, "http": 80}
@@ -32,21 +32,21 @@ class EmailSender(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     server: str
     sender: str
-    #: Users are written to at these domains, users without one at the first of them.
+    #: E-mail goes to these domains only; to the first one for users whose name has no domain.
     domains: tuple[str, ...]
     port: int = 587
     #: `starttls`, `tls` from the first byte, or `none`.
     security: str = "starttls"
     user: str | None = None
-    #: A file with the password alone.
+    #: A file that contains only the password.
     password_file: str | None = None
 
 
 class NotificationRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an administrator lets the server send, and where to."""
+    """What the administrator allows the server to send, and where."""
 
     email: EmailSender | None = None
-    #: Where webhooks may be, as `https://hooks.example.com` with its port if that is another one.
+    #: Allowed origins of webhooks, such as `https://hooks.example.com`, with an unusual port.
     webhooks: tuple[str, ...] = ()
 
     @property
@@ -55,7 +55,7 @@ class NotificationRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         return self.email is not None or bool(self.webhooks)
 
     def address_of(self, user: str) -> str | None:
-        """The e-mail address of a user; `None`: there is none that may be written to."""
+        """The e-mail address of a user; `None`: the user has none that is allowed."""
         if self.email is None or not self.email.domains:
             return None
         name, at, domain = user.rpartition("@")
@@ -64,7 +64,7 @@ class NotificationRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         return user if name and domain.lower() in self.email.domains else None
 
     def url_fault(self, url: str) -> str | None:
-        """Why nothing is sent to a URL; `None`: something is."""
+        """Why notifications cannot be sent to a URL; `None`: they can."""
         origin = origin_of(url)
         if origin is None:
             return "it is no URL of a webhook, such as https://hooks.example.com/path"
@@ -75,7 +75,7 @@ class NotificationRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 def origin_of(url: str) -> str | None:
-    """Scheme, host and port of a URL without anything that could mislead; `None`: it has none."""
+    """Scheme, host and port of a plain URL; `None` for anything else, as it could mislead."""
     try:
         parts = urlsplit(url)
         port = parts.port or _PORTS.get(parts.scheme)
@@ -88,11 +88,11 @@ def origin_of(url: str) -> str | None:
 
 
 class Notification(msgspec.Struct, frozen=True):
-    """Something to tell a user, until it was told."""
+    """A notification that has not been sent yet."""
 
     user: str
     channel: Channel
-    #: One line, and all of it for programs.
+    #: A line for people, and the whole event for programs.
     title: str
     data: dict[str, Json]
     created_ms: int
@@ -103,8 +103,8 @@ class Notification(msgspec.Struct, frozen=True):
 
 
 class Sender(Protocol):
-    """Sends what is to be told; raises OSError if it could not."""
+    """Sends notifications; raises OSError if that fails."""
 
     def send(self, channel: Channel, target: str, title: str, data: dict[str, Json]) -> None:
-        """Tell one user, at an address that was checked."""
+        """Send to one user, at an address that was checked."""
         ...

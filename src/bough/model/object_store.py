@@ -21,17 +21,17 @@ from bough.model.pool_data import data_path_fault
 
 S3, GS, AZURE = "s3", "gs", "azure"
 SCHEMES = (S3, GS, AZURE)
-#: How many names come before the path, and how such a URL is written.
+#: How many names come before the path, and an example of such a URL.
 _CONTAINERS = {S3: 1, GS: 1, AZURE: 2}
 _FORMS = {S3: "s3://BUCKET/path", GS: "gs://BUCKET/path", AZURE: "azure://ACCOUNT/CONTAINER/path"}
 _STYLES = ("", "path", "virtual", "auto")
 
 
 class StoreUrl(NamedTuple):
-    """What a URL of a store names; an empty path is all of the bucket."""
+    """The bucket and path of a URL; an empty path is the whole bucket."""
 
     scheme: str
-    #: The bucket; of Azure the account and the container.
+    #: The bucket; for Azure the account and the container.
     container: str
     path: str
 
@@ -40,19 +40,19 @@ class StoreUrl(NamedTuple):
 
 
 class StoreCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What opens a store, in the parts that users give. Nothing of it is ever shown."""
+    """A credential for a store, in the parts that users give. None of it is ever shown."""
 
-    #: The URL that it opens, with all that is below.
+    #: The URL that it opens, with everything below.
     endpoint: str
-    #: Without both, requests are not signed: for what everyone can read.
+    #: Without both, requests are not signed: for public buckets.
     access_key_id: str = ""
     access_key: str = ""
-    #: Of a key that was given for a time.
+    #: Belongs to a temporary key.
     session_token: str = ""
     region: str = ""
-    #: Where the store is, if it is not the provider's own.
+    #: The address of the store, unless it is the provider's own.
     override_url: str = ""
-    #: Whether the bucket is a part of the host's name (`virtual`) or of the path.
+    #: Whether the bucket is part of the host name (`virtual`) or of the path.
     addressing_style: str = ""
 
     @property
@@ -72,7 +72,7 @@ def is_store_url(url: str) -> bool:
 
 
 def read_store_url(url: str) -> StoreUrl | None:
-    """What a URL of a store names; `None`: it is another URL, or names no bucket."""
+    """Parse a URL of a store; `None`: it is another URL, or names no bucket."""
     scheme, separator, rest = url.partition("://")
     names = _CONTAINERS.get(scheme.lower())
     if not separator or names is None:
@@ -99,7 +99,7 @@ def store_url_fault(url: str) -> str | None:
 
 
 def find_endpoint(url: str, endpoints: Iterable[str]) -> str | None:
-    """Of the endpoints of credentials the one that opens a URL: the longest above it."""
+    """The endpoint among those of the credentials that opens a URL: the longest prefix."""
     found = read_store_url(url)
     if found is None:
         return None
@@ -109,7 +109,7 @@ def find_endpoint(url: str, endpoints: Iterable[str]) -> str | None:
 
 
 def read_store_credential(payload: Mapping[str, str]) -> StoreCredential | str:
-    """The parts of a credential of type DATA; text: what is wrong with it, without any value."""
+    """Read a credential of type DATA; a text says what is wrong, without quoting any value."""
     known = StoreCredential.__struct_fields__
     unknown = sorted(set(payload) - set(known))
     if unknown:
@@ -132,10 +132,10 @@ def read_store_credential(payload: Mapping[str, str]) -> StoreCredential | str:
 
 
 def endpoint_fault(credential: StoreCredential, allowed: Iterable[str]) -> str | None:
-    """Why a server does not go where a credential says that its store is; `None`: it does.
+    """Why the server refuses the store address of a credential; `None`: it accepts it.
 
-    The providers' own addresses are always right. Others could be services inside the server's own
-    network, so an administrator names them.
+    The providers' own addresses are always allowed. Others could be services inside the server's
+    network, so the administrator lists them.
     """
     if not credential.override_url:
         return None

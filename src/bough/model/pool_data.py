@@ -14,15 +14,15 @@ import msgspec
 SCHEME = "bough"
 LONGEST_PART = 255
 LONGEST_PATH = 1_024
-#: Files that one draft can have.
+#: The most files in one draft.
 MOST_FILES = 100_000
-#: What a pool has unless it says otherwise.
+#: Defaults for pools that do not set their own.
 QUOTA_BYTES = 100 << 30
 KEEP_S = 30 * 86_400
 
 
 class DataUrl(NamedTuple):
-    """What a URL `bough://POOL/path` names; an empty path is all of the pool's data."""
+    """The pool and path of `bough://POOL/path`; an empty path is all data of the pool."""
 
     pool: str
     path: str
@@ -32,9 +32,9 @@ class DataUrl(NamedTuple):
 
 
 class PoolSpace(msgspec.Struct, frozen=True):
-    """The data of one pool, and how much of it there may be for how long."""
+    """The data of one pool, with its quota and how long files are kept."""
 
-    #: The identity of the pool, which is never given again.
+    #: The uuid of the pool, which is never reused.
     pool: str
     quota_bytes: int = QUOTA_BYTES
     keep_s: int = KEEP_S
@@ -49,7 +49,7 @@ class DataEntry(msgspec.Struct, frozen=True):
     sha256: str
     size_bytes: int
     executable: bool = False
-    #: When its content was changed last, where it came from.
+    #: When the file was last modified where it came from.
     modified_ns: int = 0
 
 
@@ -84,10 +84,10 @@ class DataUsage(msgspec.Struct, frozen=True):
 
 
 class ContentPart(NamedTuple):
-    """A part of a content that is sent; whole, where it is small."""
+    """An uploaded part of a content; a small content is one part."""
 
     sha256: str
-    #: Of all of it.
+    #: Of the whole content.
     size_bytes: int
     offset: int
     content: bytes
@@ -99,19 +99,19 @@ class PoolDataStore(Protocol):
     def draft(
         self, space: PoolSpace, draft: str, entries: Sequence[DataEntry]
     ) -> Mapping[str, int]:
-        """Add files to a draft; the contents that are missing, and how much is there of each."""
+        """Add files to a draft; returns the missing contents, with the bytes received of each."""
         ...
 
     def receive(self, space: PoolSpace, parts: Iterable[ContentPart]) -> Mapping[str, int]:
-        """Keep parts of contents that drafts name; how much is there now of those not whole."""
+        """Keep parts of contents that drafts name; returns the incomplete ones likewise."""
         ...
 
     def publish(self, space: PoolSpace, draft: str, below: str, owner: str) -> int:
-        """Make all files of a draft visible at once, below a path; how many they are."""
+        """Make all files of a draft visible at once, below a path; returns how many."""
         ...
 
     def list_files(self, space: PoolSpace, path: str, after: str, limit: int) -> DataFiles:
-        """The files at and below a path, after one of them, at most so many."""
+        """List files at and below a path, after one of them, up to a limit."""
         ...
 
     def read_part(
@@ -121,7 +121,7 @@ class PoolDataStore(Protocol):
         ...
 
     def delete(self, space: PoolSpace, path: str) -> int:
-        """Remove the file or the folder at a path; how many files that were."""
+        """Remove the file or the folder at a path; returns how many files."""
         ...
 
     def usage(self, space: PoolSpace) -> DataUsage:
@@ -129,13 +129,13 @@ class PoolDataStore(Protocol):
         ...
 
     def clean(self, spaces: Iterable[PoolSpace]) -> int:
-        """Remove what was kept long enough, and what is no longer needed; how many files."""
+        """Remove expired files, and contents that nothing needs; returns how many files."""
         ...
 
 
 @runtime_checkable
 class PoolDataKeeper(Protocol):
-    """A backend that keeps the data of pools where it can reach them."""
+    """A backend that keeps the data of its pools."""
 
     @property
     def pool_data(self) -> PoolDataStore:
@@ -144,7 +144,7 @@ class PoolDataKeeper(Protocol):
 
 
 def read_data_url(url: str) -> DataUrl | None:
-    """What a URL of a pool's data names; `None`: it is another URL."""
+    """Parse a URL of a pool's data; `None`: it is another URL."""
     scheme, separator, rest = url.partition("://")
     if not separator or scheme.lower() != SCHEME:
         return None

@@ -1,6 +1,6 @@
-"""The queues that a cluster should have, and what was found when they were compared with its own.
+"""The queues that a cluster should have, and how the cluster differed from them.
 
-A backend whose cluster has a scheduler of its own is told the tree, and keeps the cluster in step.
+A backend whose cluster has a scheduler of its own gets this tree, and keeps the cluster in step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class PoolQueue(msgspec.Struct, frozen=True):
 
     name: QueueName
     quota: int | None
-    #: Everything that may be used at once; `None`: no limit.
+    #: The limit on all use together; `None`: no limit.
     limit: int | None = None
     weight: int = 1
     leaves: tuple[LeafQueue, ...] = ()
@@ -51,7 +51,7 @@ def class_name(prefix: str, priority: str) -> str:
 
 
 class Repair(msgspec.Struct, frozen=True):
-    """An object that others had changed or deleted, and that is as it should be again."""
+    """An object that others had changed or deleted, and that was repaired."""
 
     at_ms: int
     #: As `Queue/osmo-pool-default-team`.
@@ -63,11 +63,11 @@ class Repair(msgspec.Struct, frozen=True):
 class QueueReport(msgspec.Struct, frozen=True):
     """What a backend found when it compared a cluster with the tree."""
 
-    #: What was put right and is not recorded yet, in order.
+    #: Repairs that are not recorded yet, in order.
     repairs: tuple[Repair, ...] = ()
-    #: What it cannot put right now, in sentences that people act upon; sorted.
+    #: What it cannot repair now, in sentences that tell people what to do; sorted.
     troubles: tuple[str, ...] = ()
-    #: When the cluster was last as it should be; `None`: it never was.
+    #: When the cluster last agreed with the tree; `None`: never.
     in_step_ms: int | None = None
 
 
@@ -85,9 +85,9 @@ class KeepsQueues(Protocol):
         ...
 
     def queue_report(self) -> QueueReport:
-        """What was found so far."""
+        """The latest comparison."""
         ...
 
     def forget_repairs(self, count: int) -> None:
-        """The first repairs of the last report are recorded."""
+        """Drop the first repairs of the last report, which are recorded now."""
         ...

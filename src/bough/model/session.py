@@ -16,41 +16,41 @@ class SessionKind(StrEnum):
 
 
 class SessionRequest(msgspec.Struct, frozen=True):
-    """What a session should do, in plain values."""
+    """What a session should do, as plain values."""
 
     kind: SessionKind
     #: The command to run beside the task.
     argv: tuple[str, ...] = ()
     #: Whether the command has a terminal.
     terminal: bool = True
-    #: Whether the client speaks in channels; otherwise a terminal in its plain form.
+    #: Whether the client uses channels; otherwise it uses the plain terminal protocol.
     channels: bool = False
     #: The port of the task that is forwarded.
     port: int = 0
     udp: bool = False
-    #: Whether an end of one direction is told apart from the end of both.
+    #: Whether the end of one direction leaves the other one open.
     halves: bool = False
 
 
 class SessionNews(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a session says on its line; each message has one of these."""
+    """A message of a session to the server; each says one thing."""
 
     ready: bool = False
-    #: Why there is no session, in words.
+    #: Why the session was refused.
     fault: str = ""
     #: The client will open another connection with this key.
     key: str = ""
-    #: It has ended: with what exit code, where a command ran.
+    #: It has ended; with an exit code if a command ran.
     ended: bool = False
     exit_code: int | None = None
 
 
 class SessionConnection(msgspec.Struct, frozen=True):
-    """A connection that is handed to a session on its line, with its descriptor."""
+    """A connection that the server hands to a session, sent along with its descriptor."""
 
-    #: What to answer first, so that it becomes a websocket.
+    #: The response that makes it a websocket, to be sent first.
     head: bytes
-    #: What the client has sent already.
+    #: Bytes that the client has sent already.
     rest: bytes = b""
     #: The key that the client opened it with.
     key: str = ""

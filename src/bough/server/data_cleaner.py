@@ -1,4 +1,4 @@
-"""Removes the data of pools that was kept long enough, in a thread of its own."""
+"""Removes expired data of pools, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bough.model.backend import TaskFiles
 
 LOG = logging.getLogger(__name__)
 
-#: How often it looks; what is kept for days need not go at the minute.
+#: How often to clean; data that is kept for days need not expire to the minute.
 LOOK_S = 600.0
 
 
@@ -30,7 +30,7 @@ class DataCleaner:
         self._thread = threading.Thread(target=self._run, name="data", daemon=True)
 
     def start(self) -> None:
-        """Begin, at once with what a crash has left."""
+        """Start, first with what a crash has left."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -1,7 +1,8 @@
-"""What happened to a workflow, as the lines of text that existing clients and interfaces read.
+"""Events of a workflow, as the lines of text that existing clients and interfaces read.
 
 `2026-02-12 08:38:57+00:00 [task retry-1] Reason: message`, each line about one task, or about the
-workflow as a whole. The reasons are words of Kubernetes; by them interfaces tell how far a task is.
+workflow as a whole. The reasons are Kubernetes' words, from which interfaces tell the progress of a
+task.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import Any, NamedTuple
 from bough.model.record import EventKind, StoredEvent
 from bough.model.workflow import TaskStatus, WorkflowStatus
 
-#: Where it is in the queue, or will be.
+#: The task is in the queue, or will be.
 _QUEUED = "Queued"
 _FAILED = "Failed"
-#: Of tasks and of workflows; what is not here has failed.
+#: Reasons by status, of tasks and of workflows; any other status is a failure.
 _REASONS = {
     **dict.fromkeys(
         (
@@ -37,10 +38,10 @@ _REASONS = {
 }
 _WAITING = "FailedScheduling"
 _PREEMPTED = "DisruptionTarget"
-#: Of what is told of workflows as a whole; others are called by their kind.
+#: Reasons of events about workflows as a whole; others keep their kind as the reason.
 _OF_WORKFLOWS = {
     EventKind.WORKFLOW_REFUSED: _FAILED,
-    # A backend could not be told what to do.
+    # A backend could not be reached.
     EventKind.WAITING: "FailedSync",
 }
 
@@ -55,9 +56,9 @@ class EventLine(NamedTuple):
 
 
 class EventLines:
-    """Makes lines of the events of one workflow; it is given all of them, in order.
+    """Turns the events of one workflow into lines; it needs all of them, in order.
 
-    What happens to a group is told of each of its tasks, by the attempt that is the latest then.
+    An event of a group becomes a line for each of its tasks, with its latest attempt at that time.
     """
 
     def __init__(self, groups: Mapping[str, Sequence[str]]) -> None:
@@ -66,7 +67,7 @@ class EventLines:
         self._retries: dict[str, int] = {}
 
     def lines(self, event: StoredEvent) -> Iterator[EventLine]:
-        """What an event says, of each task that it is about."""
+        """The lines of an event, one for each task that it is about."""
         data: dict[str, Any] = event.data if isinstance(event.data, dict) else {}
         message = " ".join(part for part in (event.message, data.get("message")) if part)
         if event.kind is EventKind.TASK_STATUS:
@@ -84,7 +85,7 @@ class EventLines:
             yield self._line(event, None, reason, message or event.subject)
 
     def _statuses(self, event: StoredEvent, data: dict[str, Any]) -> Iterator[EventLine]:
-        """What one task is now, or those that were given nodes together."""
+        """The new status of one task, or of those that were placed together."""
         if "task" in data:
             self._retries[data["task"]] = data.get("retry_id") or 0
             yield self._line(event, data["task"], *_status(event.message, data))
@@ -100,12 +101,12 @@ class EventLines:
 
 
 def one_line(text: str) -> str:
-    """Without what some clients take for the end of a line, and what is no text."""
+    """Remove line ends, of any kind that clients know, and characters that are not text."""
     return " ".join(text.splitlines()).encode("utf-8", "replace").decode()
 
 
 def _status(status: str, data: Mapping[str, Any]) -> tuple[str, str]:
-    """The reason and the message for what something is now."""
+    """The reason and the message for a status."""
     told = TaskStatus.RUNNING.value, TaskStatus.INITIALIZING.value
     where = f" on {data['node']}" if data.get("node") and status in told else ""
     code = data.get("exit_code")

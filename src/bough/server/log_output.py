@@ -1,4 +1,4 @@
-"""Where the processes of a server log."""
+"""How the processes of a server log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def log_to_standard_error() -> None:
-    """Log there, with times; what libraries say is left out."""
+    """Log to standard error, with times, without messages of libraries."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -1,8 +1,8 @@
-"""What the server and its loop's process say to each other, and the line between them.
+"""The messages between the server and its loop's process, and the line that carries them.
 
-The line is a pair of Unix sockets that no other process has. A message is four bytes with its
-length, and the message. The bell is a counter of the kernel beside it (an eventfd): to ring it
-never waits, and rings that were not heard yet are one.
+The line is a pair of Unix sockets that no other process has. Each message is preceded by its length
+in four bytes. The bell is an eventfd beside the line: ringing it never blocks, and several rings
+count as one until the loop answers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from bough.server.settings import Settings
 
 _LENGTH = struct.Struct("!I")
 _MOST_BYTES = 256 << 20
-#: Errors by their names; all others are bugs.
+#: Expected errors by name; all others are bugs.
 _ERRORS = {
     each.__name__: each for each in (Busy, Conflict, Forbidden, Invalid, NotFound, Unavailable)
 }
@@ -43,15 +43,15 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     """The first message: what the loop needs to begin."""
 
     settings: dict[str, Any]
-    #: What time it was for the server at a moment of the machine's clock that is never set.
+    #: The server's time at a moment of the machine's monotonic clock.
     since_boot_ms: int
     at_ms: int
-    #: Where the server answers, if that is known.
+    #: The server's address, if it is known yet.
     address: str | None = None
 
 
 class Listens(msgspec.Struct, frozen=True, tag="listens"):
-    """Where the server answers."""
+    """The server's address."""
 
     address: str
 
@@ -75,16 +75,16 @@ class Stop(msgspec.Struct, frozen=True, tag="stop"):
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """The loop has its backends, and begins."""
+    """The loop has opened its backends, and starts."""
 
-    #: What the administrator should know of the machine.
+    #: What the administrator should know about the machine.
     warnings: tuple[str, ...]
     #: The GPUs of the first backend.
     gpus: int
 
 
 class Status(msgspec.Struct, frozen=True, tag="status"):
-    """It is alive; said all the time."""
+    """The loop is alive; sent regularly."""
 
     leads: bool
     counts: Counts
@@ -105,7 +105,7 @@ class Stand(msgspec.Struct, frozen=True, tag="stand"):
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
-    """An error instead of an answer; the number 0: it could not begin at all."""
+    """An error instead of an answer; number 0: the loop could not start."""
 
     number: int
     kind: str
@@ -115,12 +115,12 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
     @classmethod
     def of(cls, number: int, error: BoughError) -> Failed:
-        """An error, to be raised at the other end."""
+        """Encode an error, to be raised at the other end."""
         kind = next((each.__name__ for each in type(error).__mro__ if each.__name__ in _ERRORS), "")
         return cls(number, kind, error.message, error.hint, error.details)
 
     def error(self) -> BoughError:
-        """The same error again."""
+        """Decode the error."""
         return _ERRORS.get(self.kind, Broken)(self.message, hint=self.hint, details=self.details)
 
 
@@ -139,17 +139,17 @@ class Line:
         self._encoder = msgspec.msgpack.Encoder()
 
     def send(self, message: ToLoop | FromLoop) -> None:
-        """Send a message, whole; an `OSError` if the other end is gone or takes nothing."""
+        """Send a whole message; raises `OSError` if the other end is gone or reads nothing."""
         content = self._encoder.encode(message)
         with self._sending:
             self.socket.sendall(_LENGTH.pack(len(content)) + content)
 
     def read_to_loop(self) -> ToLoop:
-        """The next message for the loop; `EOFError`: the other end is gone."""
+        """Read the next message for the loop; raises `EOFError` if the other end is gone."""
         return _TO_LOOP.decode(self._read())
 
     def read_from_loop(self) -> FromLoop:
-        """The next message of the loop; `EOFError`: the other end is gone."""
+        """Read the next message of the loop; raises `EOFError` if the other end is gone."""
         return _FROM_LOOP.decode(self._read())
 
     def _read(self) -> bytes:
@@ -187,7 +187,7 @@ def write_settings(settings: Settings) -> dict[str, Any]:
 
 
 def read_settings(values: dict[str, Any]) -> Settings:
-    """The same settings again."""
+    """Read settings back."""
     networks = values.pop("trusted_proxies")
     plain = {
         each.name: msgspec.convert(values[each.name], each.type, dec_hook=_read_path)

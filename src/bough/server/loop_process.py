@@ -1,7 +1,7 @@
-"""The process of the scheduler's loop: it has the backends, decides, and is asked about its plan.
+"""The process of the scheduler's loop: owns the backends, plans, and answers questions.
 
-`bough serve` starts it (`loop_watch`) and says on the line what it needs. It ends when it is told
-to, and at once when the server is gone, however that ended.
+`bough serve` starts it (`loop_watch`) and sends it what it needs on the line. It ends when told to,
+and at once when the server is gone, however that ended.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from bough.store import Store
 
 LOG = logging.getLogger(__name__)
 
-#: How often it says that it is alive, and how often at most that something has changed.
+#: How often to send that it is alive, and how often at most that something has changed.
 BEAT_S = 1.0
 SHORTEST_S = 0.1
-#: Questions that are answered at one time.
+#: How many questions to answer at the same time.
 ANSWERS_AT_ONCE = 64
 _PR_SET_PDEATHSIG = 1
 
@@ -69,7 +69,7 @@ class RunningLoop(NamedTuple):
 def running_loop(
     settings: Settings, clock: Clock, bell: Bell, changed: Callable[[], None] = lambda: None
 ) -> Iterator[RunningLoop]:
-    """Open the backends and decide, in a thread; the database has been prepared before.
+    """Open the backends and run the loop in a thread; the database is already prepared.
 
     changed:  called after every cycle.
     """
@@ -89,7 +89,7 @@ def running_loop(
 
 
 class LoopProcess:
-    """Does what comes over the line."""
+    """Handles the messages of the line."""
 
     def __init__(self, line: Line, rung: int, bell: Bell) -> None:
         """rung:  the descriptor of the server's bell."""
@@ -97,18 +97,18 @@ class LoopProcess:
         self._rung = rung
         self._bell = bell
         self.told_to_stop = threading.Event()
-        #: Set where the server should hear of it before the next beat.
+        #: Set if the server should get a status before the next beat.
         self.changed = threading.Event()
         self._engine: Engine | None = None
         self._answering = ThreadPoolExecutor(ANSWERS_AT_ONCE, "answer")
 
     def start(self) -> None:
-        """Say from now on that it is alive, and end if the server is gone."""
+        """Start sending that it is alive, and end the process if the server is gone."""
         for work in (self._beat, self._listen):
             threading.Thread(target=work, name=work.__name__, daemon=True).start()
 
     def run(self, loop: RunningLoop, address: str | None) -> None:
-        """Answer until told to stop."""
+        """Handle messages until told to stop."""
         self._engine = loop.engine
         if address is not None:
             loop.engine.listens_at(address)
@@ -145,7 +145,7 @@ class LoopProcess:
                     else:
                         self._hear()
         except (EOFError, OSError):
-            # The server is gone. Nothing is lost by ending now, and the next one waits for this.
+            # The server is gone. Nothing is lost by ending now, and the next server waits for that.
             os._exit(1)
 
     def _hear(self) -> None:
@@ -176,7 +176,7 @@ class LoopProcess:
         self._send(found)
 
     def _send(self, message: FromLoop) -> None:
-        # Where the server is gone, whatever listens notices it.
+        # If the server is gone, the reading thread notices.
         with suppress(OSError):
             self._line.send(message)
 
@@ -184,7 +184,7 @@ class LoopProcess:
 def main(line_descriptor: int, rung: int, parent: int) -> int:
     """Be the process of a loop; the exit code."""
     _end_with(parent)
-    # Ctrl-C is for the server, which then says what to do.
+    # Ctrl-C is for the server, which then tells this process to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     log_to_standard_error()
     line = Line(socket.socket(fileno=line_descriptor))
@@ -211,7 +211,7 @@ def main(line_descriptor: int, rung: int, parent: int) -> int:
 
 
 def _end_with(parent: int) -> None:
-    """Be killed when the server is, also while this process is stopped and can do nothing."""
+    """Let the kernel kill this process with the server, even while this one is stopped."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -221,5 +221,5 @@ def _end_with(parent: int) -> None:
 if __name__ == "__main__":
     _CODE = main(*map(int, sys.argv[1:4]))
     logging.shutdown()
-    # At once: questions that are being answered are not waited for.
+    # At once, without waiting for unanswered questions.
     os._exit(_CODE)

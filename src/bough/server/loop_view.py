@@ -1,4 +1,4 @@
-"""What requests know of the scheduler's loop, wherever it runs."""
+"""The scheduler's loop as requests see it, wherever it runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Counts(msgspec.Struct):
     failures: int = 0
 
     def after(self, before: Counts) -> Counts:
-        """These, counted on from those of a process that has ended."""
+        """These counts, added to those of a process that has ended."""
         return Counts(
             cycles=before.cycles + self.cycles,
             seconds=before.seconds + self.seconds,
@@ -44,12 +44,12 @@ class LoopView(Protocol):
 
     @property
     def counts(self) -> Counts:
-        """What it did."""
+        """Its counters."""
         ...
 
     @property
     def restarts(self) -> int:
-        """How often it had to be started again."""
+        """How often it had to be restarted."""
         ...
 
     @property
@@ -59,17 +59,17 @@ class LoopView(Protocol):
 
     @property
     def fault(self) -> str:
-        """Why nothing is decided by this server for the moment; empty: it runs."""
+        """Why this server schedules nothing at the moment; empty: it does."""
         ...
 
     @property
     def stopping(self) -> threading.Event:
-        """Set when the server is told to stop: nothing new is begun, and streams end."""
+        """Set when the server is told to stop: nothing new starts, and streams end."""
         ...
 
     @property
     def backends(self) -> Mapping[str, TaskFiles]:
-        """What tasks wrote, by the name of their backend."""
+        """The files of tasks, by the name of their backend."""
         ...
 
     def ask(self, question: Question) -> Answers:
@@ -77,5 +77,5 @@ class LoopView(Protocol):
         ...
 
     def standings(self, user: str) -> Standings:
-        """What the nodes of the quota tree take and could have, by what the loop decides by."""
+        """What each node of the quota tree uses and is entitled to, by the loop's policy."""
         ...

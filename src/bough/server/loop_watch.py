@@ -1,7 +1,7 @@
-"""Starts the scheduler's loop as a process of its own, watches it, and asks it.
+"""Starts the scheduler's loop as a process of its own, watches it, and asks it questions.
 
-Deciding and answering requests do not share one interpreter. A loop that dies, or is frozen, is
-replaced; meanwhile requests are answered, what is submitted waits, and tasks run on.
+So planning and answering requests do not share one interpreter. A loop that dies or freezes is
+replaced; meanwhile requests are answered, submitted workflows wait, and tasks keep running.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ from bough.server.settings import Settings
 LOG = logging.getLogger(__name__)
 
 _MODULE = "bough.server.loop_process"
-#: A loop that says nothing for so long is frozen. It says something every second.
+#: A loop that sends nothing for so long is frozen. It normally sends something every second.
 SILENT_S = 15.0
-#: That is waited for in parts: a server that was itself frozen meanwhile has missed only one.
+#: The wait is split into parts, so that a server that was itself frozen misses only one.
 PART_S = 5.0
-#: How long one that was just started may take until it says something.
+#: How long a new process may take until its first message.
 START_S = 120.0
-#: How long a stop waits for the cycle that is under way.
+#: How long a stop waits for the current cycle.
 STOP_S = 30.0
-#: How long to wait before it is started again: at first, and at most; and how long it must have
-#: run for the next wait to be the first again.
+#: How long to wait before a restart: at first, and at most; and after how long a run the wait
+#: starts from the first again.
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
 STEADY_S = 2.0
-#: Questions at one time, and how long one may take: its turns, and a search.
+#: Questions at the same time, and how long one may take, waiting included.
 MOST_QUESTIONS = 64
 ANSWER_S = 90.0
 _STANDARD_ERROR = 2
@@ -71,7 +71,7 @@ _AGAIN = "The scheduler is being started again; try again in a moment."
 
 
 class LoopWatch:
-    """The loop's process, as the server has it."""
+    """The server's side of the loop's process."""
 
     def __init__(
         self, settings: Settings, clock: SteadyClock, backends: Mapping[str, TaskFiles]
@@ -81,13 +81,13 @@ class LoopWatch:
         self.backends = backends
         self.stopping = threading.Event()
         self._may_begin = threading.Event()
-        #: Whether the process was told to end, or is as soon as there is one.
+        #: Whether the process was told to end, or will be as soon as there is one.
         self._ends = False
         self.restarts = 0
         self.leads = False
         self.fault = "The scheduler is being started."
         self._address: str | None = None
-        #: Of the process that runs, and of all before it.
+        #: Counters of the running process, and of all before it.
         self._counts = Counts()
         self._before = Counts()
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -99,22 +99,23 @@ class LoopWatch:
         self._asked: dict[int, Future[Any]] = {}
         self._first: Future[Ready] = Future()
         self._pauses = BackOff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
-        # The kernel ends the process with the thread that started it, so one thread does all.
+        # The kernel kills the process with the thread that started it, so one thread does
+        # everything.
         self._thread = threading.Thread(target=self._run, name="loop", daemon=True)
 
     # For the server
 
     def start(self) -> None:
-        """Start the process; it does nothing yet."""
+        """Start the process; it waits for `begin`."""
         self._thread.start()
 
     def begin(self) -> Ready:
-        """Let it begin, now that the database is prepared; an error of its own is raised here."""
+        """Let the loop begin, now that the database is prepared; raises the loop's own error."""
         self._may_begin.set()
         return self._first.result()
 
     def stop(self) -> None:
-        """Let it finish the cycle that is under way, and end."""
+        """Let it finish the current cycle, and end."""
         self._ends = True
         self.stopping.set()
         self._may_begin.set()
@@ -130,7 +131,7 @@ class LoopWatch:
             self._bell = -1
 
     def ring(self) -> None:
-        """Wake the loop; also one that is only being started."""
+        """Wake the loop, even one that is still starting."""
         with self._ringing:
             if self._bell >= 0:
                 os.eventfd_write(self._bell, 1)
@@ -142,7 +143,7 @@ class LoopWatch:
 
     @property
     def pid(self) -> int | None:
-        """The number of the process, where there is one."""
+        """The process id, if there is a process."""
         process = self._process
         return None if process is None else process.pid
 
@@ -150,7 +151,7 @@ class LoopWatch:
 
     @property
     def counts(self) -> Counts:
-        """What the loop did since this server started."""
+        """The loop's counters since this server started."""
         return self._counts.after(self._before)
 
     def ask(self, question: Question) -> Answers:
@@ -160,7 +161,7 @@ class LoopWatch:
         return found
 
     def standings(self, user: str) -> Standings:
-        """What the nodes of the quota tree take and could have, by what the loop decides by."""
+        """What each node of the quota tree uses and is entitled to, by the loop's policy."""
         number = next(self._numbers)
         found: Standings = self._answer_to(number, AskStandings(number, user))
         return found
@@ -190,7 +191,7 @@ class LoopWatch:
                 line.send(message)
                 return True
         except TimeoutError:
-            # A part of it may be on its way, so nothing can follow.
+            # A part of it may have been sent, so nothing can follow on this line.
             self._kill()
         except OSError:
             pass
@@ -220,7 +221,7 @@ class LoopWatch:
             self._kill()
 
     def _live_once(self) -> str:
-        """One process, from its start to its end; how it ended."""
+        """Run one process from start to end; returns how it ended."""
         ready_at: float | None = None
         fault = ""
         try:
@@ -252,7 +253,7 @@ class LoopWatch:
             self._process = subprocess.Popen(  # noqa: S603 - Python itself
                 [sys.executable, "-P", "-m", _MODULE, *numbers],
                 stdin=subprocess.DEVNULL,
-                # What the server prints is read by programs.
+                # Programs read the server's standard output.
                 stdout=_STANDARD_ERROR,
                 pass_fds=(theirs.fileno(), self._bell),
                 # Signals of a terminal are for the server.
@@ -298,7 +299,7 @@ class LoopWatch:
             answer.set_result(said.answers if isinstance(said, Answered) else said.standings)
 
     def _end(self) -> str:
-        """Let nothing of the process be left; how it ended."""
+        """Make sure that the process is gone; returns how it ended."""
         process, line, self._line = self._process, self._line, None
         if line is not None:
             line.socket.close()
@@ -314,7 +315,7 @@ class LoopWatch:
         return f"ended with exit code {code}"
 
     def _forget(self, ended: str) -> None:
-        """Nothing is asked of a process that is gone."""
+        """Forget a process that is gone, so that no question goes to it."""
         with self._lock:
             self.fault = f"The scheduler {ended}, and is being started again."
             asked, self._asked = self._asked, {}

@@ -1,4 +1,4 @@
-"""The thread that tells users what happened to their workflows."""
+"""The thread that notifies users of what happened to their workflows."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Notifier:
         self._thread = threading.Thread(target=self._run, name="notifier", daemon=True)
 
     def start(self) -> None:
-        """Begin, if anything may be sent, with what happens from now on."""
+        """Start, if anything may be sent, with events from now on."""
         if self._site.notifications.anything:
             self._collect()
             self._thread.start()
 
     def stop(self) -> None:
-        """Stop; what is not sent yet stays where it is kept."""
+        """Stop; unsent notifications stay stored."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(STOP_S)
@@ -44,7 +44,7 @@ class Notifier:
                 self._deliver()
 
     def _collect(self) -> bool:
-        """Collect; whether that worked."""
+        """Collect; returns whether that worked."""
         return self._try(lambda: notifications.collect(self._site))
 
     def _deliver(self) -> None:

@@ -17,19 +17,19 @@ from bough.model.notification import Channel, EmailSender, NotificationRules, or
 from bough.model.pool import Json
 from bough.version import VERSION
 
-#: For each step of sending one.
+#: Timeout of each step of sending.
 TIMEOUT_S = 10.0
 SECURITIES = ("starttls", "tls", "none")
 
 
 class NetworkSender:
-    """Sends over the network."""
+    """Sends notifications over the network."""
 
     def __init__(self, rules: NotificationRules) -> None:
         self._rules = rules
 
     def send(self, channel: Channel, target: str, title: str, data: dict[str, Json]) -> None:
-        """Tell one user; raises OSError if that could not be done."""
+        """Send to one user; raises OSError if that fails."""
         if channel is Channel.EMAIL:
             self._mail(target, title, data)
         elif channel is Channel.SLACK:
@@ -53,7 +53,7 @@ class NetworkSender:
                     connection.login(rules.user, _password(rules))
                 connection.send_message(message)
         except smtplib.SMTPException as error:
-            # It may quote what was sent, but never a password.
+            # It may quote the message, but never a password.
             raise OSError(f"the mail server says: {type(error).__name__}") from None
 
 
@@ -72,7 +72,7 @@ def _password(rules: EmailSender) -> str:
 
 
 def _post(url: str, body: dict[str, Json]) -> None:
-    """Send JSON to a webhook. An answer that leads elsewhere is not followed."""
+    """Send JSON to a webhook. Redirects are not followed."""
     parts = urlsplit(url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
@@ -90,7 +90,7 @@ def _post(url: str, body: dict[str, Json]) -> None:
 
 
 def read_rules(path: Path | None) -> NotificationRules:
-    """What the server may send, by a file of its administrator."""
+    """Read the administrator's file that says what the server may send."""
     if path is None:
         return NotificationRules()
     documents = read_file(str(path))

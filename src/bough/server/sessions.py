@@ -1,8 +1,8 @@
-"""Sessions with tasks, as the server has them: their keys, how many there are, and their lives.
+"""The server's side of sessions with tasks: keys, limits, and how long each lives.
 
-A request for a session is answered with a key, by which its user opens one websocket within a
-minute. The connection is then handed over to the session, which is a process near the task. What
-stays here is a line to it: it is closed when the right to the session is lost.
+A request for a session is answered with a key, with which the user opens one websocket within a
+minute. The connection is then handed over to the session, a process near the task. The server keeps
+a line to it, and closes the line when the user loses the permission.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from bough.control.workflows.sessions import SessionTarget
 from bough.errors import NotFound, Throttled, Unavailable
 from bough.model.session import SessionConnection, SessionKind, SessionNews, SessionRequest
 
-#: Sessions of one user, and of all.
+#: The most sessions of one user, and of all users.
 PER_USER = 100
 IN_ALL = 400
-#: How long a key is good, and how many a user can have that were not used.
+#: How long a key is valid, and how many unused ones a user can have.
 KEY_S = 60.0
 MOST_KEYS = 200
-#: How long the connection of a client may come before the session has said that it does.
+#: How long a client's connection waits for the session to announce it.
 ANNOUNCED_S = 10.0
-#: Announced connections of one session that have not come.
+#: The most announced connections of one session that have not arrived.
 _MOST_ANNOUNCED = 256
 _LINE_BYTES = 64 << 10
 _UNKNOWN = "The key of the session is not known; it is good for one connection, within a minute."
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """A session that was asked for, and not opened yet."""
+    """A session that was requested, but not opened yet."""
 
     user: str
     target: SessionTarget
@@ -46,7 +46,7 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 class LiveSession:
-    """A session, by the line to it. For one event loop."""
+    """The line to a session. For one event loop."""
 
     def __init__(self, line: int, user: str, target: SessionTarget, kind: SessionKind) -> None:
         self._line = socket.socket(fileno=line)
@@ -55,7 +55,7 @@ class LiveSession:
         self.user = user
         self.target = target
         self.kind = kind
-        #: The keys of connections that the client will open, the oldest first.
+        #: The keys of connections that the client will open, oldest first.
         self.keys: deque[str] = deque(maxlen=_MOST_ANNOUNCED)
         self.ended = False
         self.exit_code: int | None = None
@@ -67,12 +67,12 @@ class LiveSession:
             try:
                 socket.send_fds(self._line, [msgspec.json.encode(told)], [connection.fileno()])
             except OSError:
-                # It ends at this moment.
+                # The session is just ending.
                 self.ended = True
                 self._heard.set()
 
     async def wait(self, timeout_s: float) -> bool:
-        """Wait until it has ended, for a while; whether it has."""
+        """Wait a while for the end of the session; returns whether it has ended."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not self.ended:
@@ -103,13 +103,13 @@ class LiveSession:
         if news.ended:
             self.ended = True
             self.exit_code = self.exit_code if news.exit_code is None else news.exit_code
-            # Nothing more comes, and a closed line would be read for ever.
+            # A closed line is always readable, so stop watching it.
             asyncio.get_running_loop().remove_reader(self._line.fileno())
         self._heard.set()
 
 
 class Sessions:
-    """All sessions of a server, and those that were asked for."""
+    """All sessions of a server, and those that were only requested."""
 
     def __init__(self) -> None:
         #: Offers are made in threads.
@@ -124,7 +124,7 @@ class Sessions:
         return self._counts.total()
 
     def offer(self, user: str, target: SessionTarget, wanted: SessionRequest) -> str:
-        """A key for a session."""
+        """Offer a session; returns its key."""
         now_s = monotonic()
         key = f"{wanted.kind.name}-{secrets.token_urlsafe(24)}"
         with self._lock:
@@ -136,9 +136,9 @@ class Sessions:
         return key
 
     def take(self, user: str, kind: SessionKind, workflow: str, key: str) -> Offer | None:
-        """The offer of a key, which is gone then; `None`: it is not one of these.
+        """Redeem a key for its offer; `None`: the key is not valid.
 
-        A key is good for its user, kind and workflow alone.
+        A key is valid once, and for its own user, kind and workflow only.
         """
         with self._lock:
             found = self._offers.get(key)
@@ -152,7 +152,7 @@ class Sessions:
             return self._offers.pop(key) if fits else None
 
     async def announced(self, user: str, kind: SessionKind, workflow: str, key: str) -> LiveSession:
-        """The session that a client opens another connection for; it may say so in a moment."""
+        """The session that announced this connection; waits a moment for the announcement."""
         until_s = monotonic() + ANNOUNCED_S
         while True:
             own = [
@@ -173,8 +173,8 @@ class Sessions:
 
     @contextmanager
     def counted(self, user: str) -> Generator[None]:
-        """Count a session while it lives; refused where there are too many."""
-        # Nothing runs between the check and the count, so the limits are never exceeded.
+        """Count a session while it lives; refuses if there are too many."""
+        # Nothing else runs between the check and the count, so the limits are never exceeded.
         if self._counts[user] >= PER_USER:
             raise Throttled(f"{user} has {PER_USER} sessions already; end some of them.")
         if self.count >= IN_ALL:

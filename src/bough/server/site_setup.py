@@ -19,7 +19,7 @@ def make_site(
     wake: Callable[[], None],
     refusal: Callable[[], str],
 ) -> Site:
-    """What use cases need, as the settings say."""
+    """Make the site from the settings."""
     return Site(
         store,
         clock,

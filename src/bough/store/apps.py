@@ -17,9 +17,9 @@ _VERSION = tuple(column for column in APP_VERSIONS.c if column.name != "text")
 
 
 class AppFilter(msgspec.Struct, frozen=True):
-    """Which apps to list; an empty field does not matter."""
+    """Which apps to list; empty fields do not filter."""
 
-    #: A part of the name.
+    #: Text that the name contains.
     name: str = ""
     owners: tuple[str, ...] = ()
     #: Those that this user created or changed, or submitted workflows from.
@@ -30,7 +30,7 @@ class AppFilter(msgspec.Struct, frozen=True):
 
 
 class ListedApp(msgspec.Struct, frozen=True):
-    """An app that has a version that can be used."""
+    """An app with at least one usable version."""
 
     uuid: str
     name: str
@@ -52,7 +52,7 @@ def insert_version(connection: sa.Connection, version: AppVersion, text: str) ->
 
 
 def find(connection: sa.Connection, name: str, *, locked: bool = False) -> App | None:
-    """The app of a name; locked with its versions, if something is to be changed."""
+    """Find an app by name; locked with its versions for a change, if asked to."""
     query = sa.select(APPS).where(APPS.c.name == name)
     return read_first(connection, query.with_for_update() if locked else query, App)
 
@@ -74,7 +74,7 @@ def rename(connection: sa.Connection, uuid: str, name: str) -> None:
 def versions(
     connection: sa.Connection, uuid: str, limit: int, version: int | None = None
 ) -> list[AppVersion]:
-    """The latest versions of an app, or one of them; the newest first."""
+    """The latest versions of an app, newest first, or one of them."""
     query = sa.select(*_VERSION).where(APP_VERSIONS.c.app_uuid == uuid)
     if version is not None:
         query = query.where(APP_VERSIONS.c.version == version)
@@ -83,13 +83,13 @@ def versions(
 
 
 def latest(connection: sa.Connection, uuid: str) -> AppVersion | None:
-    """The latest version that can be used."""
+    """The latest usable version."""
     query = sa.select(*_VERSION).where(APP_VERSIONS.c.app_uuid == uuid, _READY)
     return read_first(connection, query.order_by(APP_VERSIONS.c.version.desc()), AppVersion)
 
 
 def text_of(connection: sa.Connection, uuid: str, version: int) -> str | None:
-    """What was written; `None`: the version was deleted."""
+    """The workflow file of a version; `None`: the version was deleted."""
     query = sa.select(APP_VERSIONS.c.text).where(
         APP_VERSIONS.c.app_uuid == uuid, APP_VERSIONS.c.version == version
     )
@@ -97,7 +97,7 @@ def text_of(connection: sa.Connection, uuid: str, version: int) -> str | None:
 
 
 def delete_versions(connection: sa.Connection, uuid: str, numbers: Sequence[int]) -> None:
-    """Forget the text of some versions."""
+    """Delete the text of some versions."""
     connection.execute(
         sa.update(APP_VERSIONS)
         .where(APP_VERSIONS.c.app_uuid == uuid, APP_VERSIONS.c.version.in_(numbers))
@@ -106,7 +106,7 @@ def delete_versions(connection: sa.Connection, uuid: str, numbers: Sequence[int]
 
 
 def ready_numbers(connection: sa.Connection, uuid: str) -> list[int]:
-    """The versions that can be used, the newest first."""
+    """The usable versions, newest first."""
     query = sa.select(APP_VERSIONS.c.version).where(APP_VERSIONS.c.app_uuid == uuid, _READY)
     return list(connection.scalars(query.order_by(APP_VERSIONS.c.version.desc())))
 
@@ -118,7 +118,7 @@ def count_of_owner(connection: sa.Connection, owner: str) -> int:
 
 
 def search(connection: sa.Connection, wanted: AppFilter) -> list[ListedApp]:
-    """The apps that a filter lets through, one page of them."""
+    """One page of the apps that match a filter."""
     latest_version = (
         sa.select(APP_VERSIONS.c.app_uuid, sa.func.max(APP_VERSIONS.c.version).label("number"))
         .where(_READY)

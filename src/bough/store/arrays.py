@@ -1,4 +1,4 @@
-"""Arrays of workflows, and how far their elements are."""
+"""Arrays of workflows, and the progress of their elements."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def insert(connection: sa.Connection, array: WorkflowArray, spec: WorkflowSpec) 
 
 
 def reserve_numbers(connection: sa.Connection, array_id: str, last: int) -> int:
-    """Take the numbers of all elements at once; what is added to an index for its number.
+    """Reserve the numbers of all elements at once; returns the offset from index to number.
 
-    That is 0 unless a workflow had the name of this array before.
+    It is 0 unless an earlier workflow had the name of this array.
     """
     counter = f"workflow:{array_id}"
     drawn = raise_counter(connection, counter)
@@ -49,7 +49,7 @@ def lock(connection: sa.Connection, uuid: str) -> WorkflowArray | None:
 
 
 def spec_of(connection: sa.Connection, array_id: str) -> WorkflowSpec | None:
-    """What was submitted as an array."""
+    """The spec that was submitted."""
     query = sa.select(ARRAYS.c.spec).where(ARRAYS.c.array_id == array_id)
     found = connection.execute(query).scalar_one_or_none()
     return None if found is None else convert(found, WorkflowSpec)
@@ -62,13 +62,13 @@ def update(connection: sa.Connection, array: WorkflowArray) -> None:
 
 
 def open_arrays(connection: sa.Connection) -> list[WorkflowArray]:
-    """The arrays of which something is left to make or to cancel, oldest first."""
+    """Arrays with elements left to create or to cancel, oldest first."""
     query = sa.select(*_PLAIN).where(ARRAYS.c.is_open)
     return read_all(connection, query.order_by(ARRAYS.c.submitted_ms, ARRAYS.c.uuid), WorkflowArray)
 
 
 def count_open(connection: sa.Connection, *, pool: str = "", user: str = "") -> int:
-    """How many arrays of a pool, or of a user, have something left to make or to cancel."""
+    """How many arrays of a pool, or of a user, have elements left to create or to cancel."""
     query = sa.select(sa.func.count()).select_from(ARRAYS).where(ARRAYS.c.is_open)
     if pool:
         query = query.where(ARRAYS.c.pool == pool)
@@ -84,7 +84,7 @@ def search(
     limit: int,
     offset: int,
 ) -> list[WorkflowArray]:
-    """The newest arrays of some users, or all, in some pools, or all."""
+    """The newest arrays, of some users or all, in some pools or all."""
     query = sa.select(*_PLAIN).order_by(ARRAYS.c.submitted_ms.desc(), ARRAYS.c.uuid.desc())
     if users:
         query = query.where(ARRAYS.c.submitted_by.in_(users))
@@ -96,7 +96,7 @@ def search(
 def counts_of(
     connection: sa.Connection, arrays: Sequence[str]
 ) -> dict[str, dict[WorkflowStatus, int]]:
-    """How many elements of arrays have which status; those in the archive are not counted."""
+    """Count the elements of arrays by status; archived ones are not counted."""
     found: dict[str, dict[WorkflowStatus, int]] = {each: {} for each in arrays}
     columns = (WORKFLOWS.c.array_id, WORKFLOWS.c.status, sa.func.count())
     for start in range(0, len(arrays), 500):
@@ -108,7 +108,7 @@ def counts_of(
 
 
 def uncancelled(connection: sa.Connection, array_id: str, limit: int) -> list[str]:
-    """Some elements that have not ended and were not told to."""
+    """Some unfinished elements that were not cancelled yet."""
     query = sa.select(WORKFLOWS.c.uuid).where(
         WORKFLOWS.c.array_id == array_id,
         WORKFLOWS.c.status.in_(_ALIVE),
@@ -118,20 +118,20 @@ def uncancelled(connection: sa.Connection, array_id: str, limit: int) -> list[st
 
 
 def tell_end(connection: sa.Connection, array: WorkflowArray) -> bool:
-    """Note that the user is told of the end of an array; whether that was not so before."""
+    """Note that the user was told of the array's end; returns whether this is the first time."""
     query = sa.update(ARRAYS).where(ARRAYS.c.uuid == array.uuid, ~ARRAYS.c.end_told)
     return bool(connection.execute(query.values(end_told=True)).rowcount)
 
 
 def move(connection: sa.Connection, pool: str, new_pool: str) -> None:
-    """Write the new name of a pool to all its arrays."""
+    """Rename the pool of all its arrays."""
     query = sa.select(ARRAYS.c.uuid).where(ARRAYS.c.pool == pool)
     connection.execute(query.order_by(ARRAYS.c.uuid).with_for_update())
     connection.execute(sa.update(ARRAYS).where(ARRAYS.c.pool == pool).values(pool=new_pool))
 
 
 def unfinished(uuid: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
-    """Whether an array has something left, or elements that have not ended."""
+    """Whether an array has elements left to create, or unfinished ones."""
     alive = sa.select(WORKFLOWS.c.uuid).where(
         WORKFLOWS.c.array_id == ARRAYS.c.array_id, WORKFLOWS.c.status.in_(_ALIVE)
     )

@@ -1,10 +1,10 @@
-"""Turns of the processes that write one SQLite file, so that none keeps the others waiting.
+"""Lets the processes that write one SQLite file take turns, so that none starves the others.
 
-SQLite lets them poll, more and more seldom: a process that writes all the time is hardly ever
-caught between two of its transactions. Here a writer first takes the door, then waits for the room,
-and leaves the door when it has it. So a process that has just written waits behind the one at the
-door. Both are bytes of a file beside the database, locked until their process gives them back or
-dies.
+SQLite makes waiting writers poll at growing intervals, so they hardly ever catch a process that
+writes all the time between two of its transactions. Here a writer takes two locks: first the door,
+then the room; once it has the room it releases the door. So a process that has just written queues
+behind the one at the door. Both locks are bytes of a file beside the database, held until the
+process releases them or dies.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from bough.errors import Unavailable
 
 _LOCK = "hhqqi4x"
 _DOOR, _ROOM = 0, 1
-#: How often to look.
+#: How often to try a lock.
 _LOOK_S = 0.0005
 
 
 class FileTurns:
-    """The turns of one process. For one thread at a time."""
+    """Takes turns for one process. For one thread at a time."""
 
     def __init__(self, database: str) -> None:
         self._database = database
@@ -49,19 +49,19 @@ class FileTurns:
             _set(self._file, fcntl.F_UNLCK, _ROOM)
 
     def close(self) -> None:
-        """Keep nothing open."""
+        """Close the file."""
         file, self._file, self._opened = self._file, None, False
         if file is not None:
             os.close(file)
 
     def _open(self) -> int | None:
-        """The file; `None`: this process may not have it, and only SQLite's own lock counts."""
+        """Open the file; `None`: this process may not, and relies on SQLite's own lock."""
         if not self._opened and self._database not in ("", ":memory:"):
             self._opened = True
             flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
             with suppress(OSError):
                 self._file = os.open(f"{self._database}.turns", flags, 0o600)
-                # Of the database's owner, also where root was the first to write.
+                # It belongs to the database's owner, even if root was the first to write.
                 about = os.stat(self._database)
                 os.fchown(self._file, about.st_uid, about.st_gid)
         return self._file

@@ -1,4 +1,4 @@
-"""What users are to be told and were not told yet."""
+"""Notifications that have not been sent yet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INSERT = sa.insert(NOTIFICATIONS).inline()
 
 
 def insert(connection: sa.Connection, found: Sequence[Notification]) -> None:
-    """Keep what is to be told."""
+    """Store notifications."""
     rows = [msgspec.to_builtins(each) for each in found]
     for row in rows:
         # Given by the database.
@@ -25,7 +25,7 @@ def insert(connection: sa.Connection, found: Sequence[Notification]) -> None:
 
 
 def chosen_by(connection: sa.Connection, users: Sequence[str]) -> list[Profile]:
-    """The profiles of those of some users who want to be told anything."""
+    """The profiles of those users who want notifications."""
     table = PROFILES
     wants = sa.or_(
         table.c.email_notification, table.c.slack_notification, table.c.webhook_notification
@@ -40,14 +40,14 @@ def chosen_by(connection: sa.Connection, users: Sequence[str]) -> list[Profile]:
 
 
 def due(connection: sa.Connection, now_ms: int, limit: int) -> list[Notification]:
-    """Some of what is to be told now, in order."""
+    """Some notifications that are due now, in order."""
     query = sa.select(NOTIFICATIONS).where(NOTIFICATIONS.c.due_ms <= now_ms)
     order = (NOTIFICATIONS.c.due_ms, NOTIFICATIONS.c.number)
     return read_all(connection, query.order_by(*order).limit(limit), Notification)
 
 
 def claim(connection: sa.Connection, found: Notification, until_ms: int) -> bool:
-    """Let no other server tell it before a time; whether none was faster."""
+    """Claim a notification until a time; returns whether no other server was faster."""
     table = NOTIFICATIONS
     query = sa.update(table).where(
         table.c.number == found.number,
@@ -65,5 +65,5 @@ def postpone(connection: sa.Connection, number: int, due_ms: int, error: str) ->
 
 
 def remove(connection: sa.Connection, number: int) -> None:
-    """It was told, or never will be."""
+    """Remove a notification that was sent, or never will be."""
     connection.execute(sa.delete(NOTIFICATIONS).where(NOTIFICATIONS.c.number == number))

@@ -1,4 +1,4 @@
-"""Which workflows wait for the end of which others. A row goes when its wait is over."""
+"""Which workflows wait for the end of which others. A row is deleted when its wait ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bough.store.schema import PREDECESSORS, WORKFLOWS
 
 _ALIVE = tuple(status.value for status in ALIVE)
 _INSERT = sa.insert(PREDECESSORS).inline()
-#: Those that are not among the unfinished workflows any more: ended, or archived since.
+#: Predecessors that are no longer among the unfinished workflows: finished, or archived.
 _OVER = (
     sa.select(PREDECESSORS.c.predecessor_uuid)
     .distinct()
@@ -28,18 +28,18 @@ _OVER = (
 
 
 class StoredPredecessor(msgspec.Struct, frozen=True):
-    """A workflow that waits, and what for."""
+    """A workflow that waits, and its predecessor."""
 
     workflow_uuid: str
     predecessor_uuid: str
-    #: As people know it.
+    #: The predecessor's identifier.
     predecessor_id: str
     #: Whether it must have completed.
     completed: bool
 
 
 def insert(connection: sa.Connection, found: Sequence[StoredPredecessor]) -> None:
-    """Let workflows wait."""
+    """Store that workflows wait."""
     add(connection, _INSERT, [msgspec.to_builtins(each) for each in found])
 
 
@@ -50,7 +50,7 @@ def of_workflow(connection: sa.Connection, uuid: str) -> list[StoredPredecessor]
 
 
 def waiting(connection: sa.Connection, uuids: Sequence[str]) -> set[str]:
-    """Those of some workflows that wait for others."""
+    """Which of these workflows wait for others."""
     found: set[str] = set()
     for start in range(0, len(uuids), 500):
         part = uuids[start : start + 500]
@@ -62,7 +62,7 @@ def waiting(connection: sa.Connection, uuids: Sequence[str]) -> set[str]:
 
 
 def over(connection: sa.Connection, limit: int) -> list[str]:
-    """Some workflows that others wait for and that are over."""
+    """Some finished workflows that others wait for."""
     return list(connection.scalars(_OVER.limit(limit)))
 
 
@@ -73,7 +73,7 @@ def waiting_for(connection: sa.Connection, uuid: str, limit: int) -> list[str]:
 
 
 def remove(connection: sa.Connection, uuids: Sequence[str], predecessor: str | None = None) -> None:
-    """Workflows wait no longer: for anything, or for one other."""
+    """Workflows no longer wait: for any other, or for one."""
     if not uuids:
         return
     query = sa.delete(PREDECESSORS).where(PREDECESSORS.c.workflow_uuid.in_(uuids))

@@ -1,16 +1,14 @@
 """Object stores, as URLs name them: `s3://`, `gs://`, `azure://`.
 
-No server, backend or task is known here.
+Knows nothing of servers, backends and tasks. The library obstore talks to the stores. It cannot
+resume a multipart upload in another process, so the requests for that are signed here.
 
-The library obstore speaks to the stores. What it cannot do is a multipart upload that goes on in
-another process, so requests for that are signed here.
-
-    opening       a URL and a credential, as a store to speak to
-    failures      what went wrong, in a sentence that names the URL and never a secret
+    opening       opens a store by its URL and a credential
+    failures      what went wrong, in a sentence that names the URL but never a secret
     listing       the objects at and below a URL
-    fetching      objects into files: resumed, and compared with their checksums
-    sending       files into objects: resumed, each with its checksum
+    fetching      downloads objects into files: resumable, checked against their checksums
+    sending       uploads files as objects: resumable, each with its checksum
     user_data     what `bough data` does with such URLs
     s3_requests   signed requests to S3
-    s3_multipart  the parts of one upload to S3, of which those that arrived are not sent again
+    s3_multipart  one upload to S3 in parts; parts that arrived are not sent again
 """

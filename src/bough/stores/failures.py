@@ -1,4 +1,4 @@
-"""What went wrong with a store, in a sentence that names the URL and never a secret.
+"""What went wrong with a store, in a sentence that names the URL but never a secret.
 
 Answers of stores can quote requests, so none of their text is passed on: only the status and the
 name of the error.
@@ -21,9 +21,9 @@ _WRONG_KEY = frozenset({
     "ExpiredToken", "InvalidAuthenticationInfo",
     "AuthorizationFailure",
 })  # fmt: skip
-#: Names of objects that the library does not take.
+#: How the library says that it does not accept the name of an object.
 _BAD_NAME = re.compile(r"InvalidPath|contained empty path segment|illegal character sequence")
-#: The word that the library has for a connection that was not made.
+#: The library's word for a connection that could not be made.
 _UNREACHED = re.compile(r"kind: Connect\b")
 
 
@@ -32,7 +32,7 @@ class StoreFailed(BoughError):
 
 
 class Damaged(StoreFailed):
-    """What was read is not what its checksum says."""
+    """What was read does not match its checksum."""
 
 
 @contextlib.contextmanager
@@ -45,12 +45,12 @@ def telling(url: str, done: str) -> Iterator[None]:
     except Exception as error:
         if not _is_of_store(error):
             raise
-        # What the library says quotes requests and answers.
+        # The library's message quotes requests and answers.
         raise StoreFailed(f"{url} could not be {done}: {reason_of(str(error))}") from None
 
 
 def reason_of(text: str) -> str:
-    """Why a request failed, by the text of an error of the library."""
+    """Why a request failed, from the text of the library's error."""
     if _BAD_NAME.search(text):
         return "an object there has a name that can be no path, such as one with an empty part"
     code = _CODE.search(text)
@@ -60,7 +60,7 @@ def reason_of(text: str) -> str:
 
 
 def reason(status: int | None, code: str, *, unreached: bool = False) -> str:
-    """Why a request failed, by the status and the name of the error that the store answered."""
+    """Why a request failed, from the status and the error code that the store answered."""
     named = f" ({code})" if code else ""
     if code in _NO_BUCKET:
         return f"there is no such bucket{named}"
@@ -82,6 +82,6 @@ def reason(status: int | None, code: str, *, unreached: bool = False) -> str:
 
 
 def _is_of_store(error: Exception) -> bool:
-    """Whether it comes from the library; some of its errors are those of Python itself."""
+    """Whether an error comes from the library, which also raises some of Python's own."""
     module = type(error).__module__
     return module.startswith("obstore") or "Debug source" in str(error)

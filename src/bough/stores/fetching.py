@@ -1,7 +1,7 @@
-"""Objects of a store into files: resumed where it was cut off, and compared with their checksums.
+"""Downloads objects of a store into files: resumable, and checked against their checksums.
 
-A file appears under its name when all of it is there and right. Until then it has a name that holds
-the version of the object, so that another process goes on with the same version or begins again.
+A file gets its name when it is complete and correct. Until then its name contains the version of
+the object, so that another process resumes the same version or starts again.
 """
 
 # Types are checked without the library as well, which only servers need.
@@ -29,19 +29,19 @@ from bough.stores.s3_multipart import CHECKSUM
 if TYPE_CHECKING:
     from obstore import GetOptions
 
-#: The prefix of files that are not whole yet.
+#: The prefix of incomplete files.
 UNFINISHED = ".bough-part-"
 _AT_ONCE = 8
-#: What one request asks for.
+#: The most bytes that one request asks for.
 _RANGE_BYTES = 64 << 20
 _CHUNK = 4 << 20
-#: How often a broken connection is made again without anything new in between.
+#: How many times in a row to reconnect without receiving anything new.
 _TRIES = 5
 _MD5 = re.compile(r"([0-9a-f]{32})\Z")
 
 
 class Fetch:
-    """Writes objects of one URL to a folder."""
+    """Downloads the objects at one URL to a folder."""
 
     def __init__(self, url: StoreUrl, credential: StoreCredential, folder: Path) -> None:
         self._url = url
@@ -52,7 +52,7 @@ class Fetch:
     def fetch(
         self, objects: Iterable[StoreObject], tell: Callable[[int], None] | None = None
     ) -> None:
-        """Write all of them; `tell` hears of the bytes as they come."""
+        """Download all of them; `tell` is called with the bytes as they arrive."""
         with closing_requests(self._requests), ThreadPoolExecutor(_AT_ONCE) as pool:
             work = [pool.submit(self._fetch, each, tell) for each in objects]
             try:
@@ -85,13 +85,13 @@ class Fetch:
     def _receive(
         self, wanted: StoreObject, file: int, tell: Callable[[int], None] | None
     ) -> str | None:
-        """Read what is missing; the checksum that the object was written with, if it was."""
+        """Download the missing rest; returns the checksum stored with the object, if any."""
         import obstore  # noqa: PLC0415  needed by few tasks
 
         checksum: str | None = None
         failures = 0
         offset = os.fstat(file).st_size
-        # The last request also tells the checksum, so one is made even if nothing is missing.
+        # The last answer also has the checksum, so ask even if nothing is missing.
         while offset < wanted.size_bytes or checksum is None:
             until = min(wanted.size_bytes, offset + _RANGE_BYTES)
             options: GetOptions = {"if_match": f'"{wanted.etag}"'} if wanted.etag else {}
@@ -119,7 +119,7 @@ class Fetch:
         return checksum or None
 
     def _fault(self, wanted: StoreObject, part: Path, checksum: str | None) -> str | None:
-        """What is wrong with what came; `None`: nothing, as far as there is a checksum."""
+        """What is wrong with the downloaded file; `None`: nothing that a checksum shows."""
         size = part.stat().st_size
         if size != wanted.size_bytes:
             return f"it has {size:,} bytes, and {wanted.size_bytes:,} were announced"
@@ -132,7 +132,7 @@ class Fetch:
         return self._fault_by_store(wanted, part, has_md5=etag is not None)
 
     def _fault_by_store(self, wanted: StoreObject, part: Path, *, has_md5: bool) -> str | None:
-        """Compare with the checksums that S3 keeps. An ETag is none where a key encrypts it."""
+        """Compare with the checksums that S3 keeps. The ETag of an encrypted object is not one."""
         if self._requests is None:
             return None
         headers = {"x-amz-checksum-mode": "ENABLED"}
@@ -158,7 +158,7 @@ class Fetch:
 
 
 def is_fetched(path: Path, wanted: StoreObject) -> bool:
-    """Whether it was written before, whole and of this version."""
+    """Whether this version was already downloaded completely."""
     try:
         about = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -167,7 +167,7 @@ def is_fetched(path: Path, wanted: StoreObject) -> bool:
 
 
 def _stamp_ns(wanted: StoreObject) -> int:
-    """The time that its file gets."""
+    """The modification time that its file gets."""
     return int(wanted.modified.timestamp() * 1_000) * 1_000_000
 
 
@@ -177,7 +177,7 @@ def _write_all(file: int, content: memoryview) -> None:
 
 
 def _broke(error: Exception) -> bool:
-    """Whether the connection broke, so that it can be tried again."""
+    """Whether the connection broke, so that a retry makes sense."""
     if isinstance(error, (StoreFailed, OSError)):
         return False
     return "the connection to the store broke" in reason_of(str(error))

@@ -24,16 +24,16 @@ class StoreObject(NamedTuple):
     """An object."""
 
     key: str
-    #: Its path below the URL; what the URL itself names keeps its last part.
+    #: Its path below the URL; an object that the URL itself names keeps its last part.
     name: str
     size_bytes: int
-    #: Its version, without quotes, which some stores write around it only sometimes.
+    #: Its version, without the quotes that some stores write around it only sometimes.
     etag: str
     modified: datetime
 
 
 def list_objects(store: ObjectStore, url: StoreUrl, most: int) -> list[StoreObject]:
-    """All objects at and below a URL, in the order of their names; not more than so many."""
+    """All objects at and below a URL, by name; refuses more than the limit."""
     found: list[StoreObject] = []
     for each in iterate_objects(store, url):
         found.append(each)
@@ -43,7 +43,7 @@ def list_objects(store: ObjectStore, url: StoreUrl, most: int) -> list[StoreObje
 
 
 def iterate_objects(store: ObjectStore, url: StoreUrl) -> Iterator[StoreObject]:
-    """The objects at and below a URL, as the store tells them."""
+    """Yield the objects at and below a URL in the store's order."""
     import obstore  # noqa: PLC0415  needed by few tasks
 
     some = False

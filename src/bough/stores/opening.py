@@ -1,4 +1,4 @@
-"""A URL and a credential, as a store to speak to."""
+"""Opens a store by its URL and a credential."""
 
 # Types are checked without the library as well, which only servers need.
 # pyright: reportMissingImports=false
@@ -17,12 +17,12 @@ from bough.stores.s3_requests import S3Requests
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
-#: What Amazon takes where none is named, and Google for keys of the same protocol.
+#: The region that Amazon assumes if none is named, and that Google accepts with S3 keys.
 REGION, GS_REGION = "us-east-1", "auto"
 GS_URL = "https://storage.googleapis.com"
-#: Where requests are not signed; also a key of Azure has this form.
+#: A placeholder for requests that are not signed; valid as a key of Azure, too.
 _NO_KEY = "none"
-#: For one request with all that it brings, so it bounds how slow a store can be.
+#: Timeout of one request including its whole answer, so it bounds how slow a store may be.
 _REQUEST_S = 300
 _RETRIES: RetryConfig = {
     "max_retries": 5,
@@ -36,7 +36,7 @@ _RETRIES: RetryConfig = {
 
 
 def open_store(url: StoreUrl, credential: StoreCredential) -> ObjectStore:
-    """The bucket of a URL; nothing is asked of it yet."""
+    """Open the bucket of a URL; sends no request yet."""
     try:
         if url.scheme == AZURE:
             return _open_azure(url, credential)
@@ -44,14 +44,14 @@ def open_store(url: StoreUrl, credential: StoreCredential) -> ObjectStore:
             return _open_google(url, credential)
         return _open_s3(url, credential)
     except Exception:
-        # The library quotes the parts that it does not understand.
+        # The library's message quotes the parts that it does not understand.
         raise StoreFailed(
             f"{url} could not be opened: a part of its credential is not what the store needs"
         ) from None
 
 
 def s3_requests(url: StoreUrl, credential: StoreCredential) -> S3Requests | None:
-    """Signed requests, where the store speaks the protocol of S3 and there is a key."""
+    """Signed requests, if the store speaks the S3 protocol and there is a key."""
     if url.scheme == AZURE or not credential.access_key_id:
         return None
     endpoint = _s3_endpoint(url, credential)
@@ -60,7 +60,7 @@ def s3_requests(url: StoreUrl, credential: StoreCredential) -> S3Requests | None
 
 
 def closing_requests(requests: S3Requests | None) -> AbstractContextManager[object]:
-    """A block after which its connections are closed."""
+    """Close the connections at the end of the block."""
     return nullcontext() if requests is None else closing(requests)
 
 
@@ -76,7 +76,7 @@ def _open_s3(url: StoreUrl, credential: StoreCredential) -> ObjectStore:
         parts = urlsplit(config["endpoint"])
         config["endpoint"] = f"{parts.scheme}://{url.container}.{parts.netloc}"
         config["virtual_hosted_style_request"] = True
-    # The library is always given a key: it would ask this machine's own services for one.
+    # Always pass a key: without one the library would ask this machine's metadata services.
     config["access_key_id"] = credential.access_key_id or _NO_KEY
     config["secret_access_key"] = credential.access_key or _NO_KEY
     if credential.session_token:
@@ -91,7 +91,7 @@ def _open_s3(url: StoreUrl, credential: StoreCredential) -> ObjectStore:
 
 
 def _open_google(url: StoreUrl, credential: StoreCredential) -> ObjectStore:
-    """What everyone can read; with keys, Google speaks the protocol of S3."""
+    """Open a public bucket; with keys, Google speaks the S3 protocol."""
     from obstore.store import GCSStore  # noqa: PLC0415  needed by few tasks
 
     config: dict[str, Any] = {"skip_signature": True}
@@ -102,7 +102,7 @@ def _open_google(url: StoreUrl, credential: StoreCredential) -> ObjectStore:
         config=config,  # pyright: ignore[reportArgumentType]
         client_options=_client(credential),
         retry_config=_RETRIES,
-        # Without this the library would ask this machine's own services for a token.
+        # Without this the library would ask this machine's metadata services for a token.
         credential_provider=lambda: {"token": _NO_KEY, "expires_at": None},
     )
 
@@ -125,7 +125,7 @@ def _open_azure(url: StoreUrl, credential: StoreCredential) -> ObjectStore:
 
 
 def _account_key(given: str) -> str:
-    """The key of an account, also where all of its connection string was given."""
+    """The key of an account, taken out of a connection string if that was given."""
     parts = dict(each.split("=", 1) for each in given.split(";") if "=" in each)
     return parts.get("AccountKey", given)
 

@@ -1,6 +1,6 @@
-"""One large file on its way to S3, in parts: those that have arrived are not sent again.
+"""Uploads one large file to S3 in parts; parts that arrived are not sent again.
 
-What the upload is called is kept in a file until it is done, so that another process can go on.
+The upload's id is kept in a file until the upload is done, so that another process can resume it.
 The store itself says which parts it has; each is compared with the file by its checksum.
 """
 
@@ -21,12 +21,12 @@ from bough.disk import write_whole
 from bough.stores.failures import StoreFailed, reason
 from bough.stores.s3_requests import Answer, S3Requests
 
-#: Smaller files are sent at once.
+#: Smaller files are sent in one request.
 PART_BYTES = 16 << 20
-#: More parts than this no store takes.
+#: The most parts that any store accepts.
 _MOST_PARTS = 9_000
 _AT_ONCE = 4
-#: The header of an object with the checksum of all of it.
+#: The header with the checksum of the whole object.
 CHECKSUM = "boughsha256"
 _UPLOAD = re.compile(r"<UploadId>([^<]+)</UploadId>")
 _PART = re.compile(r"<Part>(.*?)</Part>", re.DOTALL)
@@ -36,7 +36,7 @@ _MORE = re.compile(r"<IsTruncated>true<")
 
 
 class LargeFile(NamedTuple):
-    """A file that is open, and what is known of it."""
+    """An open file with its size and checksum."""
 
     descriptor: int
     size_bytes: int
@@ -63,7 +63,7 @@ class MultipartUpload:
         self._journal = journal
 
     def send(self, unchanged: Callable[[], bool], tell: Callable[[int], None]) -> bool:
-        """Send what is missing, then make it an object; not if the file was changed meanwhile."""
+        """Send the missing parts and complete the upload, unless the file has changed meanwhile."""
         begun, there = self._go_on() or (self._begin(), {})
         try:
             parts = self._send_parts(begun, there, tell)
@@ -72,14 +72,14 @@ class MultipartUpload:
                 return False
             self._complete(begun, parts)
         except StoreFailed:
-            # Nothing stays that costs room; a process that is killed leaves it for the next.
+            # Leave nothing that takes space; what a killed process leaves, the next one resumes.
             self._abort(begun)
             raise
         self._journal.unlink(missing_ok=True)
         return True
 
     def _go_on(self) -> tuple[_Begun, dict[int, tuple[str, int]]] | None:
-        """The upload that an earlier process began, and the parts that it sent."""
+        """The upload that an earlier process began, with the parts that it sent."""
         try:
             begun = msgspec.json.decode(self._journal.read_bytes(), type=_Begun)
         except (FileNotFoundError, msgspec.MsgspecError):
@@ -125,7 +125,7 @@ class MultipartUpload:
     def _send_parts(
         self, begun: _Begun, there: dict[int, tuple[str, int]], tell: Callable[[int], None]
     ) -> list[str]:
-        """The checksums of all parts, in order, as the store has them."""
+        """Send the missing parts; returns the store's checksums of all parts, in order."""
         count = max(1, -(-begun.size_bytes // begun.part_bytes))
 
         def send(number: int) -> str:
@@ -152,7 +152,7 @@ class MultipartUpload:
         query = {"uploadId": begun.upload}
         answer = self._requests.ask("POST", self._key, query, content=content)
         if answer.code == "NoSuchUpload" and self._is_there():
-            # The answer to an earlier try was lost on its way.
+            # An earlier attempt succeeded, but its answer was lost.
             return
         self._checked(answer)
 
@@ -161,7 +161,7 @@ class MultipartUpload:
         return answer.headers.get(f"x-amz-meta-{CHECKSUM}") == self._file.sha256
 
     def _abort(self, begun: _Begun) -> None:
-        """Give an upload up, as far as the store can be told."""
+        """Abort an upload, if the store can be reached."""
         try:
             self._requests.ask("DELETE", begun.key, {"uploadId": begun.upload})
         except StoreFailed:

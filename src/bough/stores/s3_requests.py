@@ -1,7 +1,7 @@
-"""Signed requests to S3, for what the library has no calls: parts of uploads, and checksums.
+"""Signed requests to S3 for what the library does not offer: parts of uploads, and checksums.
 
-The signature (AWS Signature Version 4) covers the checksum of what is sent, so a store refuses what
-was damaged on its way.
+The signature (AWS Signature Version 4) covers the checksum of the body, so a store refuses a body
+that was damaged on the way.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ALGORITHM = "AWS4-HMAC-SHA256"
 _TIMEOUT_S = 60.0
 _TRIES = 6
 _CODE = re.compile(rb"<Code>([A-Za-z0-9]{1,64})</Code>")
-#: An error instead of a result, which a store can tell after it began a good answer.
+#: An error in the body of a response that began with a good status.
 _LATE_ERROR = re.compile(rb"<Error[ >]")
 _MOST_BYTES = 8 << 20
 
@@ -39,18 +39,18 @@ class Answer(NamedTuple):
 
     @property
     def code(self) -> str:
-        """The name of the error; empty: there is none."""
+        """The error code; empty: no error."""
         found = _CODE.search(self.content)
         return found[1].decode() if found else ""
 
     @property
     def good(self) -> bool:
-        """Whether the request was done."""
+        """Whether the request succeeded."""
         return 200 <= self.status < 300 and not _LATE_ERROR.search(self.content[:4_096])
 
 
 class S3Requests:
-    """Requests about the objects of one bucket, by any number of threads."""
+    """Requests about the objects of one bucket, for any number of threads."""
 
     def __init__(
         self, endpoint: str, bucket: str, credential: StoreCredential, region: str, virtual: bool
@@ -61,7 +61,7 @@ class S3Requests:
         self._base = parts.path.rstrip("/") + ("" if virtual else f"/{quote(bucket, safe='')}")
         self._credential = credential
         self._region = region
-        #: Connections that no thread uses now.
+        #: Idle connections.
         self._idle: deque[http.client.HTTPConnection] = deque()
 
     def ask(
@@ -73,9 +73,9 @@ class S3Requests:
         content: bytes = b"",
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send a request, again where the connection breaks or the store is busy.
+        """Send a request; retries if the connection breaks or the store is busy.
 
-        Raises StoreFailed where no answer comes; what the answer says is for the caller to judge.
+        Raises StoreFailed if no answer arrives; the caller judges what the answer says.
         """
         path = f"{self._base}/{quote(key, safe='/-_.~')}"
         answer: Answer | None = None
@@ -154,7 +154,7 @@ class S3Requests:
         return sent
 
     def _take(self) -> http.client.HTTPConnection:
-        """A connection that no other thread uses."""
+        """Take an idle connection, or make one."""
         try:
             return self._idle.pop()
         except IndexError:

@@ -1,7 +1,7 @@
-"""Files into objects of a store: each whole or not at all, with its checksum.
+"""Uploads files as objects of a store: each completely or not at all, with its checksum.
 
-What was sent is noted in a journal, so that another process goes on, and so that files that have
-not changed are not sent again as long as the store still has them.
+A journal notes what was sent, so that another process can resume, and so that unchanged files are
+not sent again as long as the store still has them.
 """
 
 # Types are checked without the library as well, which only servers need.
@@ -27,33 +27,33 @@ from bough.stores.s3_multipart import CHECKSUM, PART_BYTES, LargeFile, Multipart
 
 _AT_ONCE = 4
 _CHUNK = 4 << 20
-#: Smaller files are read whole, and sent by one request.
+#: Smaller files are read into memory and sent in one request.
 _SMALL_BYTES = 2 * PART_BYTES
 _DECODER = msgspec.json.Decoder(tuple[str, int, int, str])
 
 
 class FileToSend(NamedTuple):
-    """A file, by its path below the URL, and how it is opened; `None`: it is not there any more."""
+    """A file, by its path below the URL, and how to open it (`None`: it no longer exists)."""
 
     name: str
     open: Callable[[], int | None]
 
 
 class Sent(NamedTuple):
-    """What became of the files."""
+    """The result of an upload."""
 
     files: int
     bytes: int
-    #: Those that changed while they were read, so that they were not sent.
+    #: Files that changed while they were read, and were therefore not sent.
     changed: tuple[str, ...]
 
 
 class _Changed(Exception):
-    """The file is being written."""
+    """The file changed while it was read."""
 
 
 class Sending:
-    """Writes files to one URL."""
+    """Uploads files to one URL."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Sending:
         self._changed: list[str] = []
 
     def send(self, files: Iterable[FileToSend]) -> Sent:
-        """Send all that the store does not have."""
+        """Send all files that the store does not have."""
         if not self._signs:
             raise StoreFailed(f"{self._url} could not be written: its credential has no key")
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ class Sending:
         return Sent(self._files, self._bytes, tuple(self._changed))
 
     def _known(self) -> dict[str, tuple[int, int]]:
-        """Files that were sent before and are still there, by key: their size and time."""
+        """Files that were sent before and are still in the store, by key: their size and time."""
         try:
             lines = self._journal.read_bytes().splitlines()
         except FileNotFoundError:
@@ -102,7 +102,7 @@ class Sending:
             try:
                 key, size, modified_ns, etag = _DECODER.decode(line)
             except msgspec.MsgspecError:
-                # The last line, of a process that was killed.
+                # An incomplete last line, written by a process that was killed.
                 continue
             sent[key] = size, modified_ns, etag
         there = {each.key: each.etag for each in iterate_objects(self._store, self._url)}
@@ -175,7 +175,7 @@ class Sending:
         return plain_etag(obstore.head(self._store, key)["e_tag"])
 
     def _stream(self, file: int, size: int, unchanged: Callable[[], bool]) -> Iterator[bytes]:
-        """A file in chunks; an error at its end if it changed, so that no object comes of it."""
+        """Yield a file in chunks; raises at the end if it changed, so that no object is made."""
         for chunk in _read(file, size):
             yield chunk
             self._tell(len(chunk))

@@ -1,7 +1,7 @@
-"""What `bough data` does with URLs of object stores: on the user's own machine, with its own keys.
+"""What `bough data` does with URLs of object stores, on the user's machine with the user's keys.
 
-The keys are where other programs for these stores look for them, in the environment. No server is
-asked: what it keeps of a user's credentials never leaves it.
+The keys come from the environment variables that other programs for these stores read, too. No
+server is asked: the credentials that it keeps for users never leave it.
 """
 
 # Types are checked without the library as well, which only servers need.
@@ -34,7 +34,7 @@ from bough.stores.opening import open_store
 from bough.stores.sending import FileToSend, Sending
 
 _MOST = 1_000_000
-#: The parts of a credential, and the variables that have them; the first that is set counts.
+#: The parts of a credential and the variables that hold them; the first that is set counts.
 _AMAZON = {
     "access_key_id": ("AWS_ACCESS_KEY_ID",),
     "access_key": ("AWS_SECRET_ACCESS_KEY",),
@@ -62,7 +62,7 @@ def list_url(text: str, most: int) -> StoreListing:
 def upload_files(
     files: Iterable[tuple[str, Path]], text: str, left_out: int, tell: Callable[[int], None]
 ) -> Transferred:
-    """Write files to a URL, each with its path below it; one that was cut off goes on."""
+    """Upload files, each to its path below the URL; resumes an interrupted upload."""
     url, credential = _open(text)
     given = list(files)
     sent = Sending(url, credential, _journal(url), tell).send(
@@ -76,7 +76,7 @@ def upload_files(
 def download_url(
     text: str, folder: Path, *, overwrite: bool, tell: Callable[[int], None]
 ) -> Downloaded:
-    """Write all that is at and below a URL to a folder; what is there already stays."""
+    """Download everything at and below a URL to a folder; files that are there already stay."""
     url, credential = _open(text)
     found = list_objects(open_store(url, credential), url, _MOST)
     if not found:
@@ -91,7 +91,7 @@ def download_url(
 
 
 def delete_url(text: str) -> DataChanged:
-    """Remove all that is at and below a URL."""
+    """Remove everything at and below a URL."""
     import obstore  # noqa: PLC0415  needed by few commands
 
     url, credential = _open(text)
@@ -108,7 +108,7 @@ def delete_url(text: str) -> DataChanged:
 
 
 def credential_of(url: StoreUrl, environment: Mapping[str, str]) -> StoreCredential:
-    """What opens a URL, as the environment has it; without keys requests are not signed."""
+    """The credential for a URL from the environment; without keys, requests are not signed."""
     parts = {"endpoint": f"{url.scheme}://{url.container}"}
     for part, names in (_AZURE if url.scheme == AZURE else _AMAZON).items():
         given = next((environment[name] for name in names if environment.get(name)), None)
@@ -142,7 +142,7 @@ def _check_free(folder: Path, objects: Iterable[StoreObject]) -> None:
 
 
 def _journal(url: StoreUrl) -> Path:
-    """Where uploads to a URL note how far they came."""
+    """The journal in which uploads to a URL note their progress."""
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(cache, "bough", "uploads", hashlib.sha256(str(url).encode()).hexdigest()[:32])
 

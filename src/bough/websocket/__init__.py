@@ -2,7 +2,7 @@
 
 frames     messages as frames, and back
 handshake  from an HTTP request to a websocket
-peer       one end of a websocket: what is read, and what is still to be sent
-relay      loops that pass on what comes, with little in memory however slow a reader is
+peer       one end of a websocket: reads messages, and keeps what is still to be sent
+relay      event loops that forward data and hold little of it, however slow a reader is
 channels   several streams, an exit code and the size of a terminal on one websocket
 """

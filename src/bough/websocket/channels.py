@@ -2,8 +2,8 @@
 
 The first byte of each message is its channel, with the numbers that Kubernetes gives them (its
 protocol v5.channel.k8s.io), so that a session of a pod can be passed on as it is. Clients that do
-not offer this protocol get the plain form of a terminal, which OSMO's clients speak: the first
-message is its size, everything else is what was typed and what is shown.
+not offer this protocol get the plain terminal protocol of OSMO's clients: the first message is the
+terminal's size, all others are input and output.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ INPUT, OUTPUT, ERRORS, STATUS, SIZE, SIGNAL = 0, 1, 2, 3, 4, 5
 END = 255
 #: In the plain form, begins a new size.
 RESIZE = b"\x00RESIZE:"
-#: Messages that are no stream are short.
+#: The longest message on a channel that is not a stream.
 MOST_BYTES = 4_096
 
 
@@ -28,7 +28,7 @@ class TerminalSize(msgspec.Struct, frozen=True):
 
     @property
     def possible(self) -> bool:
-        """Whether a terminal can have it."""
+        """Whether a terminal can have this size."""
         return 0 <= self.rows < 1 << 16 and 0 <= self.columns < 1 << 16
 
 
@@ -41,7 +41,7 @@ class ExitStatus(msgspec.Struct, frozen=True):
 
 
 def read_size(data: bytes) -> TerminalSize | None:
-    """A size, if it is one; clients write its names in either case."""
+    """Read a size, or return `None`; clients capitalise its field names or not."""
     try:
         found = msgspec.json.decode(data)
     except msgspec.DecodeError:
@@ -57,7 +57,7 @@ def read_size(data: bytes) -> TerminalSize | None:
 
 
 class PlainInput:
-    """What comes in the plain form, told apart: what was typed, and sizes."""
+    """Tells typed input from terminal sizes in the plain protocol."""
 
     def __init__(self) -> None:
         #: What a message that may be a size has so far.
@@ -65,7 +65,7 @@ class PlainInput:
         self._begins = True
 
     def feed(self, data: bytes, *, last: bool) -> bytes | TerminalSize:
-        """A piece of a message; a size only if all of it is one, or else what was typed."""
+        """Take a piece of a message; it is a size only if the whole message is one, else input."""
         held, self._held = self._held + data, b""
         may_be_size = self._begins and held.startswith(RESIZE[: len(held)])
         if may_be_size and not last and len(held) <= MOST_BYTES:

@@ -1,7 +1,6 @@
-"""Messages as frames, and back; a message is given on in pieces, as they come.
+"""Encodes messages as frames and decodes them; messages are passed on piece by piece.
 
-Clients mask what they send. Both roles are here, so that a server can be told from a client by one
-word.
+Clients mask what they send, servers do not. Both roles are implemented here; one flag chooses.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _LAST, _MASKED = 0x80, 0x80
 _MOST_CONTROL = 125
 _TWO_BYTES, _EIGHT_BYTES = 126, 127
 _KEY_BYTES = 4
-#: For each byte of a key, what becomes of each byte. Made once, since it takes a millisecond.
+#: For each byte of a key, the translation table. Built once, since that takes a millisecond.
 _MASKS: list[bytes] = []
 
 
@@ -41,7 +40,7 @@ class Piece(NamedTuple):
 
 
 def header(opcode: int, size: int, key: bytes = b"") -> bytes:
-    """The head of a frame that is a whole message."""
+    """The header of a frame that holds a whole message."""
     masked = _MASKED if key else 0
     first = bytes((_LAST | opcode,))
     if size <= _MOST_CONTROL:
@@ -60,8 +59,8 @@ def frame(opcode: int, data: bytes, *, masked: bool) -> bytes:
 def new_key() -> bytes:
     """A key to mask a frame with: one byte that is repeated.
 
-    Masks keep the scripts of web pages, which have no part in this, from writing what a proxy
-    would take for HTTP. Such a key does that, too, and costs a third of what another one does.
+    Masks keep scripts of web pages from sending bytes that a proxy would take for HTTP. No web page
+    is involved here, and a key of one repeated byte costs a third of a random one.
     """
     return os.urandom(1) * _KEY_BYTES
 
@@ -88,7 +87,7 @@ class FrameReader:
     """Reads the frames of the other end."""
 
     def __init__(self, *, masked: bool) -> None:
-        #: Whether what comes must be masked.
+        #: Whether incoming frames must be masked.
         self._masked = masked
         self._head = bytearray()
         self._opcode = 0
@@ -96,13 +95,13 @@ class FrameReader:
         self._left = 0
         self._size = 0
         self._key = b""
-        #: Of the message that is not complete; 0: none.
+        #: Opcode of the message that is not complete yet; 0: none.
         self._message = 0
         self._control = bytearray()
         self._in_frame = False
 
     def feed(self, data: bytes | memoryview) -> Iterator[Piece]:
-        """The pieces that came with this."""
+        """Decode these bytes; yields the pieces that they complete."""
         view = memoryview(data)
         while view:
             if not self._in_frame:
@@ -134,7 +133,7 @@ class FrameReader:
             yield Piece(opcode, data, last)
 
     def _read_head(self, view: memoryview) -> int:
-        """Read on in the head of a frame; how much was taken."""
+        """Read more of a frame's header; returns how many bytes were used."""
         taken = 0
         while taken < len(view):
             needed = self._needed() - len(self._head)
@@ -147,7 +146,7 @@ class FrameReader:
         return taken
 
     def _needed(self) -> int:
-        """The length of the head, as far as it is known."""
+        """How long the header is, as far as known yet."""
         head = self._head
         if len(head) < 2:
             return 2

@@ -1,4 +1,4 @@
-"""From an HTTP request to a websocket: what a client asks for, and what a server answers."""
+"""The handshake that turns an HTTP connection into a websocket, for client and server."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ VERSION = "13"
 
 
 def new_request_key() -> str:
-    """What a client sends, to see that its own request is answered."""
+    """A random key, by which the client recognises the answer to its own request."""
     return b2a_base64(os.urandom(_KEY_BYTES), newline=False).decode()
 
 
 def accept_key(key: str) -> str:
-    """What a server answers to it."""
+    """The server's answer to such a key."""
     digest = sha1(key.encode() + _MAGIC, usedforsecurity=False).digest()
     return b2a_base64(digest, newline=False).decode()
 
@@ -35,7 +35,7 @@ def request_headers(key: str, protocol: str | None = None) -> dict[str, str]:
 
 
 def fault_of(headers: Mapping[str, str]) -> str | None:
-    """What keeps a request from being one for a websocket; `None`: nothing."""
+    """Why a request does not ask for a websocket; `None`: it does."""
     if headers.get("upgrade", "").lower() != "websocket":
         return "it must be asked for as a websocket (Upgrade: websocket)"
     if "upgrade" not in _words(headers.get("connection", "")):
@@ -52,12 +52,12 @@ def fault_of(headers: Mapping[str, str]) -> str | None:
 
 
 def offers(headers: Mapping[str, str], protocol: str) -> bool:
-    """Whether a client can speak a protocol."""
+    """Whether a client offers a subprotocol."""
     return protocol in _words(headers.get("sec-websocket-protocol", ""))
 
 
 def answer(headers: Mapping[str, str], protocol: str | None = None) -> bytes:
-    """The head by which a server makes a connection a websocket."""
+    """The response by which a server switches the connection to a websocket."""
     lines = [
         "HTTP/1.1 101 Switching Protocols",
         "Connection: Upgrade",

@@ -1,7 +1,7 @@
 """One end of a websocket over a connected socket that does not block.
 
-What cannot be sent at once is kept until it can be; those who send look at `pending` first, so
-that this is never more than one block. Pings are answered here.
+What the socket does not take at once is buffered; callers check `pending` before they send, so the
+buffer never holds more than one block. Pings are answered here.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from bough.websocket.frames import (
     new_key,
 )
 
-#: What is read, or sent in one frame, at once: less than the 1 MiB that some clients take at most.
+#: The most bytes to read at once or send in one frame: below the 1 MiB limit of some clients.
 BLOCK = 256 << 10
-#: The same where it is masked, for which memory is needed: less than what the C library would get
-#: from the kernel anew each time.
+#: The same for masked frames, which need a buffer: small enough that the C library reuses its
+#: memory instead of asking the kernel each time.
 MASKED_BLOCK = 128 << 10
-#: After so long without a word from the other end it is asked whether it is there, so that what is
-#: between does not take the connection for dead.
+#: After so long without data from the other end it is pinged, so that proxies in between do not
+#: take the connection for dead.
 QUIET_S = 20.0
 _AT_ONCE = 16
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
 class Peer:
-    """The end that this process has; the other one is read from and sent to."""
+    """The local end of a websocket."""
 
     def __init__(self, connection: socket.socket, *, server: bool, rest: bytes = b"") -> None:
         connection.setblocking(False)
@@ -50,18 +50,18 @@ class Peer:
         self._buffer = memoryview(bytearray(MASKED_BLOCK if server else BLOCK))
         #: How much to send at once.
         self.block = BLOCK if server else MASKED_BLOCK
-        #: What was read with the handshake.
+        #: Bytes that were read together with the handshake.
         self._rest = rest
         self._queue: deque[memoryview] = deque()
-        #: TLS reads whole records, of which something may be left that no poll tells of.
+        #: TLS reads whole records, so it may hold decrypted bytes that poll does not report.
         self._secure = hasattr(connection, "pending")
         self._heard_s = monotonic()
         #: What was received and sent, without frames.
         self.received = 0
         self.sent = 0
-        #: The other end has said that it closes; with what code and reason.
+        #: The other end has sent a close frame; its code and reason.
         self.closed_by_other: tuple[int, str] | None = None
-        #: This end has said that it closes.
+        #: This end has sent a close frame.
         self.closing = False
         #: The connection is gone.
         self.lost = False
@@ -72,23 +72,23 @@ class Peer:
 
     @property
     def pending(self) -> bool:
-        """Whether something is still to be sent."""
+        """Whether bytes are waiting to be sent."""
         return bool(self._queue)
 
     @property
     def readable(self) -> bool:
-        """Whether anything can still come."""
+        """Whether more data can still arrive."""
         return not self.lost and self.closed_by_other is None
 
     @property
     def has_rest(self) -> bool:
-        """Whether something was read with the handshake that is not looked at yet."""
+        """Whether bytes read with the handshake are still unprocessed."""
         return bool(self._rest)
 
     def read(self) -> list[Piece]:
-        """What has come, without control frames; a fault of the other end closes.
+        """Read what has arrived, without control frames; a protocol fault closes the websocket.
 
-        It has to be used before the next is read, which may come to the same place in memory.
+        Use the result before the next read, which may overwrite the same buffer.
         """
         size = self._fill()
         if not size:
@@ -106,7 +106,7 @@ class Peer:
         return found
 
     def send(self, data: bytes | memoryview, opcode: int = BINARY) -> None:
-        """Send a message, as far as that is possible at once."""
+        """Send a message; what the socket does not take at once stays pending."""
         if self.closing or self.lost:
             return
         if opcode < CLOSE:
@@ -120,12 +120,12 @@ class Peer:
             if gone >= len(part):
                 gone -= len(part)
             else:
-                # A copy, because what was given may be written to again.
+                # A copy, because the caller may reuse its buffer.
                 self._queue.append(memoryview(bytes(part[gone:])))
                 gone = 0
 
     def flush(self) -> None:
-        """Send on what is pending."""
+        """Send more of what is pending."""
         while self._queue and not self.lost:
             gone = self._send(list(islice(self._queue, _AT_ONCE)))
             if not gone:
@@ -139,20 +139,20 @@ class Peer:
                 self._queue.popleft()
 
     def close(self, code: int = NORMAL, reason: str = "") -> None:
-        """Say that this end closes; nothing is sent after that."""
+        """Send a close frame; nothing is sent after it."""
         if not self.closing:
             self.send(code.to_bytes(2, "big") + _shortened(reason), CLOSE)
             self.closing = True
 
     def keep_busy(self) -> None:
-        """Ask the other end whether it is there, if it was quiet for long."""
+        """Ping the other end if it has been quiet for long."""
         now = monotonic()
         if not self.pending and now - self._heard_s > QUIET_S:
             self._heard_s = now
             self.send(b"", PING)
 
     def shut(self) -> None:
-        """Close the connection, however it is."""
+        """Close the connection, whatever its state."""
         self.lost = True
         self._queue.clear()
         self._socket.close()
@@ -168,7 +168,7 @@ class Peer:
         return piece.opcode >= CLOSE
 
     def _fill(self) -> int:
-        """Read into the buffer; how much."""
+        """Read into the buffer; returns how many bytes."""
         most = len(self._buffer)
         size = len(self._rest[:most])
         if size:
@@ -180,7 +180,7 @@ class Peer:
             except BlockingIOError:
                 break
             except OSError as error:
-                # TLS has errors of its own for what would block.
+                # TLS raises errors of its own where a plain socket would block.
                 self.lost = self.lost or not _would_block(error)
                 break
             if not found:
@@ -206,12 +206,12 @@ class Peer:
 
 
 def keep_alive(connection: socket.socket) -> None:
-    """Let the kernel notice that the other machine has gone."""
+    """Turn on TCP keepalive, so that a machine that has gone is noticed."""
     with contextlib.suppress(OSError):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _KEEP_ALIVE.items():
-            # Other systems than Linux have other names for some of them.
+            # Some of these options have other names outside of Linux.
             option = getattr(socket, name, None)
             if option is not None:
                 connection.setsockopt(socket.IPPROTO_TCP, option, value)
@@ -222,5 +222,5 @@ def _would_block(error: OSError) -> bool:
 
 
 def _shortened(reason: str) -> bytes:
-    """What a control frame has room for, without half a character."""
+    """Cut a reason to the size of a control frame, without splitting a character."""
     return reason.encode()[:120].decode(errors="ignore").encode()

@@ -1,8 +1,8 @@
-"""Passes on what comes between websockets and plain streams, with little in memory.
+"""Forwards data between websockets and plain streams, and holds little of it in memory.
 
 A loop has members; each says which of its descriptors it waits for. A member reads from one side
-only when everything that came before was taken by the other, so that a slow reader slows down the
-sender and fills no memory.
+only when the other has taken everything sent before, so a slow reader slows the sender down instead
+of filling memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 class Member(Protocol):
     """Something that a loop serves."""
 
-    #: Nothing more happens; the loop closes it.
+    #: Finished; the loop closes it.
     ended: bool
 
     def interests(self) -> dict[int, int]:
@@ -40,7 +40,7 @@ class Member(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         ...
 
 
@@ -53,7 +53,7 @@ class Loop:
         self._tick_at = monotonic() + tick_s
         self._members: dict[Member, dict[int, int]] = {}
         self.stopped = False
-        #: It stops with this one.
+        #: The loop stops when this member ends.
         self.ends_with: Member | None = None
 
     @property
@@ -67,7 +67,7 @@ class Loop:
         self._update(member)
 
     def run(self) -> None:
-        """Serve all of them; closes those that are left when it is told to stop."""
+        """Serve all members; closes the remaining ones when told to stop."""
         try:
             while self._members and not self.stopped:
                 found = self._selector.select(self._tick_s)
@@ -86,7 +86,7 @@ class Loop:
                 self._drop(member)
 
     def refresh(self, member: Member) -> None:
-        """Something else changed what it waits for."""
+        """Ask a member again what it waits for, after something else changed that."""
         if member in self._members:
             self._update(member)
 
@@ -115,7 +115,7 @@ class Loop:
 
 
 class Listener:
-    """Calls back whenever a descriptor can be read from; for what is no stream."""
+    """Calls back whenever a descriptor is readable; for descriptors that are not streams."""
 
     def __init__(self, descriptor: int, call: Callable[[Listener], None]) -> None:
         self.ended = False
@@ -135,23 +135,23 @@ class Listener:
         """Nothing happens by itself."""
 
     def close(self) -> None:
-        """The descriptor belongs to those who gave it."""
+        """Do nothing: the caller owns the descriptor."""
 
 
 class Outgoing:
-    """What is still to be written to a descriptor that does not block."""
+    """Buffers writes to a descriptor that does not block."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         self._left: list[memoryview] = []
-        #: Close it when everything is written.
+        #: Close the descriptor when everything is written.
         self._ending = False
         self.broken = False
         self.closed = False
 
     @property
     def pending(self) -> bool:
-        """Whether something is left."""
+        """Whether bytes are left to write."""
         return bool(self._left)
 
     def write(self, data: bytes | memoryview) -> None:
@@ -165,7 +165,7 @@ class Outgoing:
             self._left.append(memoryview(bytes(view)))
 
     def flush(self) -> None:
-        """Write on."""
+        """Write more of the rest."""
         while self._left and not self.broken:
             gone = self._write(self._left[0])
             if gone < len(self._left[0]):
@@ -175,12 +175,12 @@ class Outgoing:
         self._end_if_written()
 
     def end(self) -> None:
-        """Nothing more comes: close it, once everything is written."""
+        """Close it once everything is written; nothing more will follow."""
         self._ending = True
         self._end_if_written()
 
     def finish(self) -> None:
-        """Tell the reader that this was all; a terminal or a file is just closed."""
+        """Signal the end to the reader; a terminal or a file is just closed."""
         os.close(self.descriptor)
 
     def shut(self) -> None:
@@ -218,10 +218,10 @@ class _SocketOutgoing(Outgoing):
 
 
 class Forwarding:
-    """A websocket and a stream socket, each of which gets what the other one sends.
+    """Connects a websocket with a stream socket, in both directions.
 
-    With `halves`, an empty message says that one direction has ended; without, the first end
-    closes both, as other clients have it.
+    With `halves`, an empty message ends one direction alone; without, the end of either closes
+    both, as other clients expect.
     """
 
     def __init__(self, peer: Peer, stream: socket.socket, *, halves: bool) -> None:
@@ -234,9 +234,9 @@ class Forwarding:
         self._buffer = memoryview(bytearray(peer.block))
         #: The stream has ended.
         self._stream_ended = False
-        #: The other end of the websocket has said that nothing more comes.
+        #: The other end of the websocket has ended its direction.
         self._peer_ended = False
-        #: It was closed, and nothing was left to be sent, some seconds ago.
+        #: The websocket was closed some seconds ago, with nothing left to send.
         self._closed_before = False
         if peer.has_rest:
             self._take()
@@ -270,7 +270,7 @@ class Forwarding:
         self._settle()
 
     def tick(self) -> None:
-        """Keep the connection in use; the other end has had its time to close it, too."""
+        """Ping if needed; drop the connection if the other end takes too long to close it."""
         self.ended = self._closed_before and self.peer.closing
         self._closed_before = self.peer.closing and not self.peer.pending
         self.peer.keep_busy()
@@ -312,10 +312,10 @@ class Forwarding:
             self.peer.close()
 
     def _settle(self) -> None:
-        """Whether it has ended."""
+        """Update whether this member has ended."""
         gone = self.peer.lost or self.peer.closed_by_other is not None
         if self._out.broken and not self._stream_ended:
-            # The stream takes nothing any more; what it sent before still comes to be read.
+            # The stream accepts no more data, but what it sent before can still be read.
             self._peer_ended = True
         if gone and not self._out.pending:
             self.ended = True

@@ -1,6 +1,6 @@
-"""What tasks of this machine wrote, and the way into those that run: by their folders alone.
+"""Reads logs of this machine's tasks, and opens sessions with them, by their folders alone.
 
-Every process of the machine can read there; only `LocalBackend` orders something.
+Any process of the machine can use it; only `LocalBackend` starts and stops tasks.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LocalTaskFiles:
         last_lines: int | None = None,
         limit_bytes: int | None = None,
     ) -> LogPart | None:
-        """The log of an attempt from a position on, or its last lines; `None`: there is none."""
+        """The log of an attempt from a position, or its last lines; `None`: there is none."""
         folder = self._folders.of(folder_name(attempt))
         state = read_state(folder.state)
         if state is None:
@@ -71,5 +71,5 @@ class LocalTaskFiles:
         return reader.read(position, PART_BYTES if limit_bytes is None else limit_bytes)
 
     def open_session(self, attempt: str, wanted: SessionRequest) -> int:
-        """A line to a new session with a task that runs."""
+        """Open a session with a running task; returns the line to it."""
         return open_session(self._folders, attempt, wanted)

@@ -21,7 +21,7 @@ from bough.errors import Invalid
 if TYPE_CHECKING:
     from bough.client.addresses import Parameter
 
-#: A number of more digits is no version.
+#: The most digits of a version number.
 _LONGEST_NUMBER = 15
 order_option = click.option(
     "--order",
@@ -42,10 +42,10 @@ file_option = click.option(
 
 @click.group(cls=CommandGroup)
 def app() -> None:
-    """Apps: workflow files on the server that all can submit.
+    """Apps: workflow files on the server that everyone can submit.
 
-    An app has versions, of which the latest is meant unless one is named: NAME:VERSION. Every user
-    can submit one; its owner and administrators can change it.
+    An app has numbered versions. NAME means the latest, NAME:VERSION one of them. Every user can
+    submit an app; only its owner and administrators can change it.
     """
 
 
@@ -188,7 +188,7 @@ def rename(context: click.Context, name: str, new_name: str, force: bool, format
     "folder",
     type=click.Path(exists=True, file_okay=False),
     default=".",
-    help="Where files of the workflow are found (default: here).",
+    help="The folder of files that the workflow names (default: this one).",
 )
 @click.option("--priority", type=PRIORITIES, help="HIGH, NORMAL (default) or LOW.")
 @click.option("--dry-run", is_flag=True, help="Only print the rendered spec.")
@@ -224,7 +224,7 @@ def submit(
 
 
 def split_version(name: str) -> tuple[str, int | None]:
-    """`NAME` or `NAME:VERSION`."""
+    """Split `NAME:VERSION`; a name alone has no version."""
     plain, colon, number = name.partition(":")
     if not colon:
         return name, None
@@ -235,7 +235,7 @@ def split_version(name: str) -> tuple[str, int | None]:
 
 
 def _edited(text: str | None) -> str:
-    """What the user writes in their editor."""
+    """Let the user edit a text in their editor."""
     changed = click.edit(text, extension=".yaml")
     if changed is None or changed == text:
         raise Invalid("Nothing was changed in the editor, so nothing is sent.")

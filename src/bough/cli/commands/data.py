@@ -24,7 +24,7 @@ _url_argument = click.argument("url", metavar="URL")
 def data() -> None:
     """Data of pools and stores: list, upload, download, delete.
 
-    A URL is bough://POOL/path, or s3://, gs:// or azure:// with the keys that the environment has:
+    A URL is bough://POOL/path, or s3://, gs:// or azure://, with keys from the environment:
     AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL, or AZURE_STORAGE_KEY.
     """
 
@@ -63,14 +63,14 @@ def list_data(url: str, most: int, format_type: str) -> None:
 @data.command()
 @click.argument("source", type=click.Path(exists=True, path_type=Path))
 @_url_argument
-@click.option("--gitignore", is_flag=True, help="Leave out .git, and what .gitignore names.")
+@click.option("--gitignore", is_flag=True, help="Leave out .git and whatever .gitignore names.")
 @format_option
 def upload(source: Path, url: str, gitignore: bool, format_type: str) -> None:
-    """Upload a file, or all that is in a folder.
+    """Upload a file or the contents of a folder.
 
     A file gets the path of the URL, or its own name below it if the URL ends with a slash. Only
-    contents that the pool does not have are sent; an upload that was cut off goes on where it
-    ended. The files are there all at once, when everything has come.
+    contents that the pool does not have are sent, and an interrupted upload resumes where it
+    stopped. The files become visible all at once, when everything has arrived.
     """
     from bough.client.data import read_data_address  # noqa: PLC0415
     from bough.client.uploads import Upload, find_files  # noqa: PLC0415
@@ -108,10 +108,10 @@ def upload(source: Path, url: str, gitignore: bool, format_type: str) -> None:
 @click.option("--overwrite", is_flag=True, help="Replace files that are there and are different.")
 @format_option
 def download(url: str, folder: Path, overwrite: bool, format_type: str) -> None:
-    """Download a file, or all that is below a folder.
+    """Download a file or the contents of a folder.
 
-    Files that are there already are not sent again, and a download that was cut off goes on where
-    it ended.
+    Files that you have already are not sent again, and an interrupted download resumes where it
+    stopped.
     """
     if is_store(url):
         tell = tell_bytes("received")
@@ -136,7 +136,7 @@ def download(url: str, folder: Path, overwrite: bool, format_type: str) -> None:
 @format_option
 @click.pass_context
 def delete(context: click.Context, url: str, force: bool, format_type: str) -> None:
-    """Delete a file, or a folder with all that is below it."""
+    """Delete a file, or a folder with everything below it."""
     from bough.client.data import read_data_address  # noqa: PLC0415
 
     address = None if is_store(url) else read_data_address(url)

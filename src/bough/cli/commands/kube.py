@@ -1,4 +1,4 @@
-"""`bough kube`: arguments of the commands about any pods of a Kubernetes cluster."""
+"""`bough kube`: arguments of the commands about arbitrary pods of a Kubernetes cluster."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ _access_options = together(
         "--kubeconfig",
         metavar="FILE",
         type=click.Path(dir_okay=False),
-        help="How to reach the cluster (default: as kubectl finds it).",
+        help="A kubeconfig file (default: the one that kubectl would use).",
     ),
-    click.option("--context", metavar="NAME", help="The context of it (default: its own)."),
+    click.option("--context", metavar="NAME", help="Its context (default: its current one)."),
 )
 
 
 @click.group(cls=CommandGroup)
 def kube() -> None:
-    """Any pods of a cluster: schedule them, ask why they wait."""
+    """Pods of a Kubernetes cluster: schedule them, ask why they wait."""
 
 
 @kube.command(cls=Command)
@@ -74,7 +74,7 @@ def kube() -> None:
     "--policy",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="A policy file, or a preset's name (default: that of the quota, kai or kueue).",
+    help="A policy file, or a preset's name (default: kai or kueue, as --quota says).",
 )
 @_access_options
 @_namespace_option
@@ -84,24 +84,24 @@ def kube() -> None:
     type=click.IntRange(3, 600),
     default=15,
     show_default=True,
-    help="After so long without a sign of the one that decides, another takes over.",
+    help="If the active scheduler is silent for this long, another one takes over.",
 )
 @click.option(
     "--listen",
     metavar="HOST:PORT",
     default=":8270",
     show_default=True,
-    help="Where to answer /healthz, /readyz and /metrics, and questions of `bough kube`.",
+    help="Address for /healthz, /readyz, /metrics and the questions of `bough kube`.",
 )
 @_group_option
 @_quota_option
 def schedule(**options: Any) -> None:
     """Schedule all pods of a cluster that name this scheduler.
 
-    Gangs are PodGroups, quota is that of Queues, both of KAI; or quota is that of Cohorts and
-    ClusterQueues of Kueue, which the label kueue.x-k8s.io/queue-name leads to. Of Jobs and other
-    owners of pods PodGroups are made; any other pod is a gang of one. Of several schedulers with
-    one name one decides at a time.
+    Gangs are KAI's PodGroups. Quota comes from KAI's Queues, or from Kueue's Cohorts and
+    ClusterQueues, which pods name by the label kueue.x-k8s.io/queue-name. Jobs and other owners of
+    pods get PodGroups; any other pod is a gang of one. Of several schedulers with the same name,
+    one decides at a time.
     """
     found = _module("scheduler")
     found.schedule(found.Options(**options))
@@ -113,8 +113,8 @@ def schedule(**options: Any) -> None:
 def group(**options: Any) -> None:
     """Make PodGroups of Jobs and other owners of pods.
 
-    Of Job, JobSet, LeaderWorkerSet, RayCluster, PyTorchJob and Grove's PodGang, found through any
-    number of owners. Places nothing; `bough kube schedule` groups by itself.
+    For Job, JobSet, LeaderWorkerSet, RayCluster, PyTorchJob and Grove's PodGang, found through any
+    number of owners. It places no pods; `bough kube schedule` makes the same PodGroups by itself.
     """
     found = _module("command", "pod_grouper")
     found.group(found.Options(**options))
@@ -127,7 +127,7 @@ def group(**options: Any) -> None:
     metavar="NAME",
     default="bough-system",
     show_default=True,
-    help="Where the scheduler runs.",
+    help="The namespace of the scheduler.",
 )
 @_name_option
 @click.option("--image", metavar="IMAGE", help="The image to run (default: bough:VERSION).")
@@ -142,8 +142,8 @@ def group(**options: Any) -> None:
 @click.option(
     "--webhook-ca",
     metavar="FILE",
-    help="Print a webhook, too, whose certificate this one signed; the webhook's own is in the "
-    "Secret bough-webhook-tls.",
+    help="Print the webhook, too, with this certificate authority; the webhook's own certificate "
+    "is in the Secret bough-webhook-tls.",
 )
 @format_option
 def install(
@@ -156,8 +156,8 @@ def install(
 ) -> None:
     """Print what a cluster needs for the scheduler.
 
-    As YAML for `kubectl apply -f -`, or as one list in JSON. Where the cluster has the definitions
-    of KAI already, take --no-definitions.
+    As YAML for `kubectl apply -f -`, or as one list in JSON. If the cluster has KAI's definitions
+    already, use --no-definitions.
     """
     named = {} if image is None else {"image": image}
     found = _module("install")
@@ -182,23 +182,25 @@ def install(
 
 
 @kube.command(cls=Command)
-@click.option("--tls-cert", metavar="FILE", required=True, help="Its certificate, as PEM.")
-@click.option("--tls-key", metavar="FILE", required=True, help="The key of it, as PEM.")
+@click.option(
+    "--tls-cert", metavar="FILE", required=True, help="The certificate of the webhook, as PEM."
+)
+@click.option("--tls-key", metavar="FILE", required=True, help="Its private key, as PEM.")
 @click.option(
     "--listen",
     metavar="HOST:PORT",
     default=":8443",
     show_default=True,
-    help="Where to answer POST /validate and GET /healthz, both over TLS.",
+    help="Address for POST /validate and GET /healthz, both over TLS.",
 )
 @_access_options
 def webhook(**options: Any) -> None:
-    """Check objects for an apiserver before they are kept.
+    """Check objects for an apiserver before it stores them.
 
     PodGroups, Queues, Topologies, Cohorts, ClusterQueues, and whether pods name a subgroup of their
-    gang: by the rules and with the sentences of `bough gang check` and `bough quota check`. It is a
-    ValidatingWebhookConfiguration; `bough kube install --webhook-ca FILE` prints one. Certificates
-    that change are read again.
+    gang: by the rules and with the sentences of `bough gang check` and `bough quota check`. The
+    apiserver calls it by a ValidatingWebhookConfiguration, which `bough kube install --webhook-ca
+    FILE` prints. Renewed certificates are read without a restart.
     """
     found = _module("serving", "kube_webhook")
     found.serve(found.Options(**options))
@@ -258,8 +260,8 @@ def queues(
 def drift(format_type: str) -> None:
     """Show what others changed in clusters whose queues follow Bough's. Asks the server.
 
-    Objects that were changed or deleted are put right; the last of these repairs are listed, and
-    what cannot be put right: objects of others that have our names, queues that are still used.
+    Objects that were changed or deleted are repaired. Lists the latest repairs, and what cannot be
+    repaired: objects of others with our names, queues that are still in use.
     """
     echo(client().audit.drift(), format_type, render_drift)
 
@@ -272,7 +274,7 @@ def drift(format_type: str) -> None:
     metavar="NAME",
     default="default",
     show_default=True,
-    help="Where the LocalQueues of Kueue are.",
+    help="The namespace of Kueue's LocalQueues.",
 )
 @format_option
 def export(system: str, namespace: str, format_type: str) -> None:
@@ -306,5 +308,5 @@ def _render_why(answer: KubeWhyAnswer) -> str:
 
 
 def _module(name: str, package: str = "pod_scheduler") -> Any:
-    """The module `bough.PACKAGE.NAME`, imported when a command runs and not before."""
+    """Import the module `bough.PACKAGE.NAME` when a command runs, not before."""
     return importlib.import_module(f"bough.{package}.{name}")

@@ -1,4 +1,4 @@
-"""`bough top`: each GPU with its holder, and what waits with its reason, again and again."""
+"""`bough top`: who holds each GPU, and what waits and why, refreshed every few seconds."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from bough.errors import Unavailable
 if TYPE_CHECKING:
     from bough.client import Client
 
-#: What is asked for at most: tasks on nodes, and workflows that wait.
+#: The most rows to ask for: tasks on nodes, and waiting workflows.
 MOST_TASKS, MOST_WAITING = 1_000, 100
-#: The other page of a terminal without a cursor, and back; from the top, and the rest empty.
+#: Terminal codes: the alternate screen without a cursor, and back; to the top, clear the rest.
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _LINES = 24
 _HOME, _END_OF_LINE, _REST = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -35,20 +35,20 @@ _HOME, _END_OF_LINE, _REST = "\x1b[H", "\x1b[K", "\x1b[J"
 
 @click.command(cls=Command)
 @pools_option
-@click.option("--once", is_flag=True, help="Print it once; so it is without a terminal, too.")
+@click.option("--once", is_flag=True, help="Print it once (default without a terminal).")
 @click.option(
     "--interval",
     type=click.FloatRange(0.2, 3600),
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often to look.",
+    help="How often to refresh.",
 )
 @format_option
 def top(pools: tuple[str, ...], once: bool, interval: float, format_type: str) -> None:
-    """Show each GPU with its holder, and what waits with its reason.
+    """Show who holds each GPU, and what waits and why.
 
-    Looks again until q or Ctrl-C.
+    Refreshes until you press q or Ctrl-C.
     """
     asked = client()
     if once or format_type == "json" or not sys.stdout.isatty():
@@ -66,7 +66,7 @@ def top(pools: tuple[str, ...], once: bool, interval: float, format_type: str) -
 
 
 def look(asked: Client, pools: tuple[str, ...]) -> Top:
-    """What is so now."""
+    """Ask the server for the current state."""
     statuses = ["INITIALIZING", "RUNNING"]
     tasks = asked.tasks.list(pools=pools, limit=MOST_TASKS, query={"statuses": statuses}).tasks
     nodes = asked.nodes.list().nodes
@@ -119,14 +119,14 @@ def _lines(asked: Client, pools: tuple[str, ...]) -> list[str]:
 
 def _height() -> int:
     with suppress(OSError):
-        # Some terminals do not know how high they are.
+        # Some terminals do not know their height.
         return max(os.get_terminal_size(sys.stdout.fileno()).lines or _LINES, 2)
     return _LINES
 
 
 @contextmanager
 def _page() -> Iterator[Wait]:
-    """The other page of the terminal, and a way to wait on it; however it ends, all is put back."""
+    """Switch to the alternate screen; yields a way to wait, and always restores the terminal."""
     import termios  # noqa: PLC0415  only here, and not on every system
     import tty  # noqa: PLC0415
 
@@ -136,7 +136,7 @@ def _page() -> Iterator[Wait]:
     sys.stdout.write(_ENTER)
     try:
         if keys is not None:
-            # Ctrl-C still interrupts; a key comes without the end of a line, and is not shown.
+            # Ctrl-C still interrupts; keys arrive without Enter, and are not echoed.
             tty.setcbreak(keys)
         yield Wait(keys)
     except KeyboardInterrupt:
@@ -150,7 +150,7 @@ def _page() -> Iterator[Wait]:
 
 
 class Wait:
-    """Waits until it is time to look again."""
+    """Waits until the next refresh."""
 
     def __init__(self, keys: int | None) -> None:
         self._keys = keys

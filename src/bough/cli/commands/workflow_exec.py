@@ -1,4 +1,4 @@
-"""`bough workflow exec`: a command in a task that runs."""
+"""`bough workflow exec`: a command in a running task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bough.cli.server_commands import client
 from bough.cli.server_names import id_argument
 from bough.errors import BoughError, Invalid
 
-#: Bough itself failed, as `docker exec` has it; all other codes are the command's.
+#: Bough itself failed, as with `docker exec`; all other codes are the command's.
 FAILED = 125
 _SHELL = "/bin/bash"
 
@@ -39,13 +39,12 @@ def exec_(
     task: str,
     argv: tuple[str, ...],
 ) -> None:
-    r"""Run a command in a task that runs.
+    r"""Run a command in a running task.
 
-    It sees what the task sees, has its rights and its limits, and ends with it. Without COMMAND a
-    shell is opened. Options may also come after TASK; those of the command after --.
+    It sees what the task sees, has its permissions and limits, and ends with it. Without COMMAND,
+    opens a shell. Options may also come after TASK; those of the command come after --.
 
-    The exit code is that of the command, 127 where it cannot be started, and 125 where Bough
-    failed.
+    The exit code is that of the command, 127 if it cannot be started, and 125 if Bough failed.
 
     \b
     Examples:
@@ -72,7 +71,7 @@ def exec_(
 
 
 def _split(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Options that came after the task, and the command after them."""
+    """Split what came after TASK into options and the command."""
     flags, words = "", argv
     known = {"-i": "i", "-t": "t", "-it": "it", "-ti": "it", "--stdin": "i", "--tty": "t"}
     while words and words[0] in known:

@@ -1,4 +1,4 @@
-"""`bough workflow port-forward` and `bough workflow rsync`: ports and files of tasks that run."""
+"""`bough workflow port-forward` and `bough workflow rsync`: ports and files of running tasks."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _WORK = "osmo"
 @id_argument
 @click.argument("task")
 @click.argument("ports", metavar="[PORT[:PORT]]...", nargs=-1)
-@click.option("--port", "listed", metavar="PORTS", help="The same as a list: 8000-8010,9000:80.")
-@click.option("--udp", is_flag=True, help="Datagrams instead of connections.")
+@click.option("--port", "listed", metavar="PORTS", help="Ports as a list: 8000-8010,9000:80.")
+@click.option("--udp", is_flag=True, help="Forward UDP datagrams instead of TCP connections.")
 @click.option(
     "--host", type=click.Choice(_LOOPBACK), default=_LOOPBACK[0], help="Always the loopback."
 )
 def port_forward(
     name: str, task: str, ports: tuple[str, ...], listed: str | None, udp: bool, host: str
 ) -> None:
-    r"""Forward ports of this machine to those of a task.
+    r"""Forward ports of this machine to ports of a task.
 
-    PORT is the same on both sides; LOCAL:TASK are two, and 0 chooses a free one here. Only programs
-    of this machine can connect. It goes on until it is interrupted, or the task ends.
+    PORT uses the same number on both sides; LOCAL:TASK uses two, and LOCAL 0 picks a free one. Only
+    programs on this machine can connect. Runs until you interrupt it or the task ends.
 
     \b
     Example:
@@ -95,7 +95,7 @@ def _read_range(text: str, whole: str) -> range:
 
 @click.group(cls=CommandGroup)
 def rsync() -> None:
-    """Files of a task that runs, to and from this machine."""
+    """Copy files between this machine and a running task."""
 
 
 @rsync.command("upload")
@@ -104,11 +104,11 @@ def rsync() -> None:
 @click.argument("path", metavar="LOCAL:REMOTE", required=False)
 @click.pass_context
 def upload(context: click.Context, name: str, task: str, path: str | None) -> None:
-    r"""Send files to a task; only what has changed.
+    r"""Copy files to a task; sends only changes.
 
     REMOTE is below the working folder of the task, or an absolute path in one of its folders. As
-    with rsync, a folder with a slash at its end means what is in it. Without TASK, it is the lead
-    task of the first group.
+    with rsync, a slash at the end of a folder means its contents. Without TASK, the lead task of
+    the first group is used.
 
     \b
     Example:
@@ -128,7 +128,7 @@ def upload(context: click.Context, name: str, task: str, path: str | None) -> No
 @click.argument("path", metavar="REMOTE:LOCAL", required=False)
 @click.pass_context
 def download(context: click.Context, name: str, task: str, path: str | None) -> None:
-    r"""Bring files of a task here; only what has changed.
+    r"""Copy files from a task; sends only changes.
 
     \b
     Example:
@@ -169,12 +169,12 @@ def _split(path: str) -> tuple[str, str]:
 
 
 def _here(path: str) -> str:
-    """A path that rsync does not take for one of another machine."""
+    """A local path that rsync does not mistake for one on another machine."""
     return path if path.startswith(("/", "./", "../")) else f"./{path}"
 
 
 def _there(asked: Client, path: str) -> str:
-    """The same folder or file as a module of rsync in the task, and what is below that."""
+    """A path of the task as a module of rsync, and the path below that."""
     if ".." in path.split("/"):
         raise Invalid(f"{path}: paths of the task cannot have .. in them.")
     folders = {_WORK: _WORKSPACE}

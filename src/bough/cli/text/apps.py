@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from bough.api.apps import AppAnswer, AppLine
 
-#: Where the values that can be set stand in a workflow file, with the comments about them.
+#: Finds the values that can be set in a workflow file, with their comments.
 _DEFAULTS = re.compile(
     r"^(?:default-values|\"default-values\"|'default-values')[ \t]*:[^\n]*\n"
     r"(?P<values>(?:(?:[ \t#][^\n]*|[ \t]*)(?:\n|\Z))*)",

@@ -1,4 +1,4 @@
-"""The data of pools, and what transfers did, as text."""
+"""The data of pools, and the results of transfers, as text."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def render_objects(listing: StoreListing) -> str:
 
 
 def render_sent(done: Transferred) -> str:
-    """What an upload did."""
+    """The result of an upload."""
     text = f"{count(done.files, 'file')}, {show_bytes(done.bytes)}, in {done.url}"
     text += f"; {show_bytes(done.sent_bytes)} were sent"
     if done.left_out:
@@ -58,7 +58,7 @@ def render_sent(done: Transferred) -> str:
 
 
 def render_downloaded(done: Downloaded) -> str:
-    """What a download did."""
+    """The result of a download."""
     text = f"{count(done.files, 'file')}, {done.bytes:,} bytes, in {done.folder}"
     if done.unchanged:
         text += f"; {done.unchanged} there already"

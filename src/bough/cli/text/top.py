@@ -15,12 +15,12 @@ from bough.cli.times import show_age
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Columns where nothing says how wide it is.
+#: The width if the terminal does not say one.
 WIDTH = 80
 
 
 class GpuHolder(msgspec.Struct, frozen=True):
-    """A task with its GPUs of one node, counted from 0; which ones they are only the node knows."""
+    """A task and its GPUs on one node, counted from 0; only the node knows the real numbers."""
 
     first: int
     last: int
@@ -38,7 +38,7 @@ class NodeHolders(msgspec.Struct, frozen=True):
     node: str
     status: str
     gpus: int
-    #: Also by others than the tasks that are shown.
+    #: Includes use by tasks that are not shown.
     used: int
     holders: list[GpuHolder]
 

@@ -1,6 +1,6 @@
 """The label policy: which labels workflows should have, with which values, as in OSMO. Pure.
 
-It holds for submissions. What was accepted before goes on when the policy changes.
+It applies to submissions. Workflows that were accepted before keep running when it changes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from bough.errors import Invalid
 from bough.formats.workflow.values import MAXIMUM_LABELS, label_key_fault, label_value_fault
 from bough.model.labels import LabelEnforcement, LabelPolicy, LabelsConfig
 
-#: Values under one key, and characters of a message and of the prefix.
+#: Limits: values of one key, and characters of a message and of the prefix.
 MOST_VALUES = 1_000
 LONGEST_MESSAGE = 256
 LONGEST_PREFIX = 253
@@ -21,7 +21,7 @@ _SHOWN = 10
 def config_fault(config: LabelsConfig) -> str | None:
     """What is wrong with a policy, with its field; `None`: nothing."""
     if len(config.policy) > MAXIMUM_LABELS:
-        # A workflow can have no more labels than these.
+        # A workflow cannot have more labels than this.
         return f"policy: has {len(config.policy)} keys; at most {MAXIMUM_LABELS} are possible"
     keys: set[str] = set()
     for number, rule in enumerate(config.policy):
@@ -69,14 +69,15 @@ def refuse_labels(labels: Mapping[str, str], config: LabelsConfig) -> None:
 
 
 def label_warnings(labels: Mapping[str, str], config: LabelsConfig) -> tuple[str, ...]:
-    """What the policy has to say about labels that it does not refuse."""
+    """Warnings of the policy about labels that it does not refuse."""
     return tuple(_messages(labels, config, LabelEnforcement.WARN))
 
 
 def labels_on_pods(labels: Mapping[str, str], prefix: str) -> dict[str, str]:
     """Labels as pods have them.
 
-    One that was accepted under another prefix, and would be none with this one, stays as it is.
+    A label that was accepted under another prefix, and would be invalid with this one, stays as it
+    is.
     """
     merged = {key: prefix + key for key in labels}
     return {
@@ -97,7 +98,7 @@ def _messages(
 
 
 def _message(rule: LabelPolicy, value: str | None) -> str | None:
-    """What a rule says to the value of its label; `None`: it is as it should be."""
+    """What a rule says about the value of its label; `None`: the value is fine."""
     strict = rule.enforcement is LabelEnforcement.ENFORCE
     if value is None:
         label = f"required label {rule.key!r}" if strict else f"label {rule.key!r}"

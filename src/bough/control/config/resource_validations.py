@@ -1,7 +1,7 @@
 """Resource validations: named rules for what tasks may ask for; pools and platforms name them.
 
-Pools do so in `common_resource_validations`, platforms in `resource_validations`. How a rule is
-applied says `control.workflows.resource_rules`.
+Pools name them in `common_resource_validations`, platforms in `resource_validations`.
+`control.workflows.resource_rules` applies the rules.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bough.store import settings as setting_store
 from bough.store.rows import convert
 
 _WHERE = "config/resource_validation"
-#: Rules under one name, and characters of one operand or message.
+#: Limits: rules under one name, and characters of one operand or message.
 MOST_RULES = 100
 LONGEST_TEXT = 1_000
 _MOST_NAMES = 1_000

@@ -12,7 +12,7 @@ _HOUR_S = 3_600
 
 
 def data_space(pool: Pool, identity: str) -> PoolSpace:
-    """The data of a pool as its fields bound it; what is wrong with these is an error."""
+    """The quota and keeping time of a pool's data, from its fields; refuses wrong values."""
     where = f"Pool {pool.name}"
     quota, keep_s = QUOTA_BYTES, KEEP_S
     if pool.data_quota:

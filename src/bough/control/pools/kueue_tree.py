@@ -1,6 +1,6 @@
-"""The quota tree of the pools as Kueue has one: its names, its amounts, and what it cannot say.
+"""Translates the quota tree of the pools to Kueue's: names, amounts, and what cannot be said.
 
-Same nodes, same quotas and limits: what is decided by them alone is decided alike. Pure.
+Nodes, quotas and limits are the same, so decisions that depend on these alone are the same. Pure.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _PRIORITIES = (
 
 
 class KueueTree(msgspec.Struct, frozen=True):
-    """The tree, and what is different about it."""
+    """The tree, and how it differs from Bough's."""
 
     organisation: Organisation
-    #: How the nodes are called in Bough, by kind and name: `Cohort/research---0123456789`.
+    #: The nodes' names in Bough, by kind and name: `Cohort/research---0123456789`.
     originals: dict[str, str]
     #: What the objects cannot say, in sentences.
     warnings: tuple[str, ...]
@@ -40,14 +40,13 @@ def kueue_tree(
 ) -> KueueTree:
     """The tree of a forest that was derived from these pools.
 
-    preemption:  what the policy says where queues say nothing.
-    namespace:   where the doors to the queues are.
+    preemption: the policy's setting, for queues without their own. namespace: for the LocalQueues.
     """
     return _Translation(config, forest, root).tree(preemption, namespace)
 
 
 class _Translation:
-    """What is shared by the steps from one tree to the other."""
+    """State shared by the steps of the translation."""
 
     def __init__(self, config: PoolSetup, forest: QuotaForest, root: QueueName) -> None:
         self.config = config
@@ -129,7 +128,7 @@ class _Translation:
     # Names
 
     def _name(self, text: str) -> str:
-        """Of a cohort that only others name, too."""
+        """The name of a cohort, which may exist only because others name it."""
         return self.names.get(text) or exported_name(text)
 
     def _original(self, kind: str, name: str, original: str) -> str:

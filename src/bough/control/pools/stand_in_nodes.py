@@ -1,9 +1,9 @@
 """Nodes that stand for a cluster in which another scheduler decides where tasks run.
 
-For the core such a cluster is quota and order alone: whatever quota admits has room on one of
-these, and what runs holds nothing of them. They offer far more than there is, so that what exceeds
-the cluster waits there, where it is decided which of it gives way; and not without end, so that a
-site does not hand over more pods than a cluster can bear.
+For such a cluster the core decides quota and order only: whatever quota admits fits on one of these
+nodes, and running tasks take nothing from them. They offer far more than the cluster has, so that
+excess work waits in the cluster, whose scheduler decides what gives way; but not without limit, so
+that the cluster does not get more pods than it can bear.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from bough.model.pool import OfferedNode
 
 #: GPUs of each; no machine has more.
 _GPUS = 128
-#: How much more they offer than the cluster has; and at least how many there are.
+#: How many times as much they offer as the cluster has, and how many there are at least.
 _TIMES = 8
 _LEAST = 64
-#: In no name of a node of Kubernetes.
+#: A character that no node name of Kubernetes contains.
 _MARK = ":"
 _AMPLE = 1 << 50
 

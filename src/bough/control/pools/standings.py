@@ -1,4 +1,4 @@
-"""What the nodes of the quota tree take and could have, as the loop tells it."""
+"""What each node of the quota tree uses and is entitled to, as the loop reports it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from bough.model.quota import TreeNode
 
 
 class QueueStanding(msgspec.Struct, frozen=True):
-    """What one node takes, and could have, for people."""
+    """What one node uses and is entitled to, for people."""
 
     node: TreeNode
-    #: What it is compared by, as in `0.334`.
+    #: The share that it is compared by, such as `0.334`.
     share: str
-    #: Its own quota of GPUs, and what it could have of all; `None`: no policy divides beforehand.
+    #: Its own GPU quota, and its fair share of all GPUs; `None`: the policy does not divide ahead.
     deserved: int | None = None
     fair: int | float | None = None
 
 
-#: Nothing of nodes about which the policy works nothing out.
+#: Without nodes for which the policy computes nothing.
 Standings = tuple[QueueStanding, ...]

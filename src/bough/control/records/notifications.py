@@ -1,8 +1,8 @@
-"""Telling users of ends, preemptions and drains: collected from events, then sent, then forgotten.
+"""Notifies users of ends, preemptions and drains: collects from events, sends, then deletes.
 
-Collecting reads events on from where it was and keeps what is to be told, in one transaction;
-sending stands in none. So nothing is lost or told for what was undone. Where a server dies between
-sending and forgetting, a user is told twice.
+Collecting reads events from where it stopped last and stores notifications, in one transaction;
+sending happens outside of any. So none is lost, and none is sent for a change that was rolled back.
+If a server dies between sending and deleting, a user is told twice.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from bough.store import workflows as workflow_store
 
 LOG = logging.getLogger(__name__)
 
-#: The setting that has the number of the last event that was looked at.
+#: The setting with the number of the last event that was read.
 POSITION = "notified"
 AT_ONCE = 500
-#: What happened so long ago while nothing was sent is told to no one.
+#: Events older than this, from a time when nothing was sent, are skipped.
 OLDEST_MS = 3_600_000
-#: How long a server may take to send one, how long to wait after failures, and how often to try.
+#: How long sending one may take, how long to wait after failures, and how many attempts.
 CLAIM_MS = 120_000
 FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 5_000, 1_800_000
 MOST_ATTEMPTS = 30
@@ -41,13 +41,13 @@ _LONGEST_ERROR = 200
 
 
 def collect(site: Site) -> int:
-    """Keep what users are to be told of events since the last time; how much that is."""
+    """Store notifications for the events since the last time; returns how many."""
     with site.store.read() as connection:
         position = setting_store.get(connection, POSITION)
         if isinstance(position, int) and record_store.last_event(connection) <= position:
             return 0
     with site.store.write() as connection:
-        # Held until the end: of several servers one collects.
+        # Locked until the end, so that only one of several servers collects.
         last = record_store.last_event(connection)
         position = setting_store.claim(connection, POSITION, last)
         after = position if isinstance(position, int) else last
@@ -84,7 +84,7 @@ def _notifications(
 
 
 def channels_of(profile: Profile) -> list[Channel]:
-    """The ways that a user wants to be told by."""
+    """The channels that a user chose."""
     wants = {
         Channel.EMAIL: profile.email_notification,
         Channel.SLACK: profile.slack_notification,
@@ -94,7 +94,7 @@ def channels_of(profile: Profile) -> list[Channel]:
 
 
 def _kind(event: StoredEvent) -> str | None:
-    """What users are told of an event, in a word; `None`: nothing."""
+    """The kind of notification for an event; `None`: users are not told of it."""
     data = event.data if isinstance(event.data, Mapping) else {}
     if event.kind is EventKind.WORKFLOW_STATUS:
         after = data.get("after")
@@ -110,7 +110,7 @@ def _kind(event: StoredEvent) -> str | None:
 def _say(
     connection: sa.Connection, event: StoredEvent, kind: str, workflow: Workflow
 ) -> tuple[str, dict[str, Json]] | None:
-    """The title, and all of it for programs; `None`: it is told with all of its array."""
+    """The title, and the whole event for programs; `None`: it is told with its array."""
     data = event.data if isinstance(event.data, Mapping) else {}
     name, status, message = workflow.workflow_id, str(workflow.status), data.get("message")
     if kind == "ended":
@@ -138,7 +138,7 @@ def _say(
 
 
 def _array_end(connection: sa.Connection, workflow: Workflow) -> tuple[str, str] | None:
-    """An array that has ended with this element; `None`: it goes on, or was told already."""
+    """The array that ended with this element; `None`: it goes on, or was told already."""
     array = array_store.find(connection, workflow.array_id or "")
     if array is None:
         return None
@@ -150,7 +150,7 @@ def _array_end(connection: sa.Connection, workflow: Workflow) -> tuple[str, str]
 
 
 def deliver(site: Site, sender: Sender, limit: int = 50) -> int:
-    """Send some of what is due; how many were told."""
+    """Send some due notifications; returns how many were sent."""
     with site.store.read() as connection:
         found = notification_store.due(connection, site.clock.now_ms(), limit)
     return sum(_deliver(site, sender, each) for each in found)
@@ -177,7 +177,7 @@ def _deliver(site: Site, sender: Sender, found: Notification) -> bool:
 
 
 def _target(site: Site, connection: sa.Connection, found: Notification) -> str | None:
-    """Where a user is told, by what is chosen and allowed now."""
+    """The address for a notification, by what is chosen and allowed now."""
     profile = people_store.find_profile(connection, found.user)
     if found.channel not in channels_of(profile):
         return None

@@ -16,11 +16,11 @@ class Bell:
         self._event.set()
 
     def wait(self, timeout_s: float) -> None:
-        """Sleep until it has rung, or long enough."""
+        """Sleep until it rings, or until the timeout."""
         self._event.wait(timeout_s)
 
     def answer(self) -> bool:
-        """Reset the bell before looking at what it rang for; whether it had rung."""
+        """Reset the bell before looking at what it rang for; returns whether it had rung."""
         rung = self._event.is_set()
         self._event.clear()
         return rung

@@ -1,6 +1,6 @@
-"""Clusters whose own queues follow Bough's: what they should have, and what was found there.
+"""Clusters whose own queues follow Bough's: the wanted tree, and the differences found.
 
-The backend compares and repairs; here the tree is made of the pools, and repairs are recorded.
+The backend compares and repairs; this module derives the tree from the pools, and records repairs.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ class Drift(msgspec.Struct, frozen=True):
 
 
 class QueueWatch:
-    """One cluster: it is told of every change of pools, and what it reports is stored."""
+    """Sends one cluster every change of the pools, and stores what its backend reports."""
 
     def __init__(self, site: Site, backend: KeepsQueues) -> None:
         self._site = site
         self._backend = backend
-        #: How often pools had changed when the tree was last made.
+        #: The version of the pools from which the tree was last derived.
         self._setup: int | None = None
         self._troubles: tuple[str, ...] | None = None
 
     def attend(self) -> None:
-        """Tell what is new, and record what was found."""
+        """Send the tree if pools changed, and record the report."""
         with self._site.store.read() as connection:
             setup = setting_store.counter(connection, setting_store.SETUP)
             config = None if setup == self._setup else read_pool_setup(connection)
@@ -91,7 +91,7 @@ class QueueWatch:
 
 
 def list_drift(site: Site, actor: Actor) -> list[Drift]:
-    """What is known of all clusters whose queues follow Bough's."""
+    """The stored differences of all clusters whose queues follow Bough's."""
     authorise(actor, Action.AUDIT_READ, names=site.role_names)
     backends = (name for name, can in site.abilities.items() if not can.places_tasks)
     with site.store.read() as connection:

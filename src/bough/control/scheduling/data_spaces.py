@@ -1,7 +1,7 @@
 """The data of pools that tasks read and write when they start, for the users who submitted them.
 
-Rights are asked for again here: they may have been taken since the submission, and a pool of the
-same name may be another one.
+Permissions are checked again here: they may have been revoked since the submission, and the pool of
+that name may be another one by now.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from bough.model.pool_data import PoolSpace
 from bough.model.workflow import Group, TaskSpec, Workflow
 from bough.store import pools as pool_store
 
-#: By the name of a pool, what its data is; text: why it cannot be used.
+#: By pool name, the pool's data; a text says why it cannot be used.
 Spaces = Mapping[str, PoolSpace | str]
 
 
 def read_spaces(
     site: Site, groups: Iterable[Group], workflows: Mapping[str, Workflow]
 ) -> dict[str, Spaces]:
-    """By workflow, the data that the tasks of groups name; nothing is asked where none do."""
+    """By workflow, the data that the tasks of groups name; no query if none do."""
     uses: dict[str, list[DataUse]] = {}
     for group in groups:
         found = [use for task in group.spec.tasks for use in data_uses(task.launch)]
@@ -34,7 +34,7 @@ def read_spaces(
 
 
 def spaces_of(spaces: Spaces, task: TaskSpec) -> tuple[dict[str, PoolSpace], str]:
-    """The data that a task names, and why it cannot have it; empty: it can."""
+    """The data that a task names, and why it cannot use it; empty: it can."""
     found: dict[str, PoolSpace] = {}
     for use in data_uses(task.launch):
         space = spaces.get(use.url.pool, "")
@@ -54,7 +54,7 @@ def _of_workflow(site: Site, workflow: Workflow, uses: Iterable[DataUse]) -> Spa
 
 def _space(site: Site, workflow: Workflow, use: DataUse) -> PoolSpace | str:
     with site.store.read() as connection:
-        # Pools are made by requests, of which this process hears nothing.
+        # Pools are created by requests, which another process handles.
         setup = site.kept.setup(connection)
     pool = setup.pool_of(use.url.pool)
     if pool is None:
@@ -65,7 +65,7 @@ def _space(site: Site, workflow: Workflow, use: DataUse) -> PoolSpace | str:
     try:
         allowed = may_use(site, recognise(site, user), pool, use.action)
     except Unauthenticated:
-        # A trusted proxy named the user with the roles it had then: for the pool it submitted to.
+        # A trusted proxy vouched for the user and its roles then: valid for that pool only.
         own = setup.pool_of(workflow.pool)
         allowed = own is not None and own.name == pool.name
     if not allowed:

@@ -1,7 +1,7 @@
-"""What a scheduler of a cluster must know to place groups that Bough has admitted.
+"""What a cluster's own scheduler needs to know to place groups that Bough has admitted.
 
-Bough's own tree counts a group where it stands now: what a subpool that is being deleted still has
-to start counts in the shared part of its pool, and goes to that queue of the cluster, too.
+A group goes to the queue of the cluster in which Bough counts it now: groups of a subpool that is
+being deleted count in the shared part of its pool.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def read_gangs(
     groups: Iterable[Group],
     workflows: Mapping[str, Workflow],
 ) -> dict[str, GangTerms]:
-    """By identity, the terms of those groups whose places are decided elsewhere."""
+    """By uuid, the terms of those groups that another scheduler places."""
     mine = [
         group
         for group in groups
@@ -70,7 +70,7 @@ def _queue(site: Site, name: str, named: Pool | Subpool | None) -> QueueName:
 
 
 def terms_of(spec: GroupSpec, queue: QueueName, priority: str, pool: Pool | None) -> GangTerms:
-    """The terms of a group. Every minimum is said, as others have defaults of their own."""
+    """The terms of a group. Every minimum is explicit, as schedulers have other defaults."""
     labels = {each.key: each.label for each in (() if pool is None else pool.topology_keys)}
     topology = topology_name(msgspec.structs.replace(queue, leaf=None)) if labels else None
 
@@ -107,7 +107,7 @@ def terms_of(spec: GroupSpec, queue: QueueName, priority: str, pool: Pool | None
 
 
 def _with_sets(spec: GroupSpec) -> tuple[SubGroup, ...]:
-    """Subgroups that must be together get a parent that says so, where all of them are needed."""
+    """Give subgroups that must be together a parent that says so, if all of them are needed."""
     subgroups = list(spec.subgroups)
     minimums: dict[str | None, int | None] = {each.name: each.minimum for each in subgroups}
     minimums[None] = spec.minimum

@@ -1,7 +1,8 @@
-"""Which unfinished groups were preempted for which others, as the events of their workflows say.
+"""Which unfinished groups were preempted for which others, from the events of their workflows.
 
-For policies by which nothing is taken back from what one gave way to (`gives_way_once`): the events
-are stored, so a new loop, or another server, knows it too. It is forgotten with the group's end.
+For policies by which a gang takes nothing back from the gangs that it gave way to
+(`gives_way_once`). The events are stored, so a new loop, or another server, knows it too. It is
+dropped when the group ends.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from bough.model.policy import Policy
 
 
 class GroupsThatGaveWay:
-    """Who gave way to which, in step with the store; nothing is read where no policy asks."""
+    """Groups that gave way, kept in step with the store; reads nothing if no policy needs it."""
 
     def __init__(self) -> None:
-        #: By the group's uuid: its gang, and what it was preempted for.
+        #: By group uuid: its gang, and the gangs that it was preempted for.
         self._records: dict[str, tuple[str, list[PreemptionRecord]]] = {}
         self._known: dict[str, tuple[str, ...]] | None = {}
 
     @property
     def known(self) -> Mapping[str, tuple[str, ...]]:
-        """By gang: for which others it was preempted, and for which these were."""
+        """By gang: the gangs that it was preempted for, directly or through others."""
         if self._known is None:
             gave_way = GaveWay()
             for _, (gang, records) in sorted(self._records.items()):
@@ -43,7 +44,7 @@ class GroupsThatGaveWay:
         groups: Mapping[str, LiveGroup],
         touched: Iterable[str] | None,
     ) -> None:
-        """Read about the groups that were touched; `touched`: `None` for all of them."""
+        """Read about the groups in `touched`; `None`: about all."""
         if touched is None or not policy.gives_way_once:
             touched = groups if policy.gives_way_once else ()
             self.clear()
@@ -59,7 +60,7 @@ class GroupsThatGaveWay:
             self._read(connection, ended)
 
     def clear(self) -> None:
-        """Know nothing."""
+        """Forget everything."""
         self._records.clear()
         self._known = {}
 
@@ -74,5 +75,5 @@ class GroupsThatGaveWay:
 
 
 def _was_told_to_end(group: LiveGroup) -> bool:
-    """Whether any task has ended before; only such groups can have been preempted."""
+    """Whether any task has ended before; only such groups may have been preempted."""
     return any(task.retry_id or task.releasing is not None for task in group.tasks)

@@ -1,4 +1,4 @@
-"""What the plan is asked about gangs, and what it answers; it may be in another process."""
+"""Questions about gangs to the loop's plan, which may be in another process, and answers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Question(msgspec.Struct, frozen=True):
     #: By name.
     waiting: tuple[str, ...] = ()
     growing: tuple[str, ...] = ()
-    #: Whether queues are named, and not pools.
+    #: Whether answers name queues instead of pools.
     queues: bool = False
-    #: Pools that the asker may submit to, where remedies are wanted; `None`: they are not.
+    #: The pools that the user may submit to, for remedies; `None`: no remedies wanted.
     pools: frozenset[str] | None = None
 
 
@@ -31,5 +31,5 @@ class GangAnswer(msgspec.Struct, frozen=True):
     remedies: RemedyList | None = None
 
 
-#: By gang; those of which a plan says nothing are not in it.
+#: By gang; without gangs that the plan says nothing about.
 Answers = dict[str, GangAnswer]

@@ -1,4 +1,4 @@
-"""The tree of the pools for clusters with another scheduler, and what cannot be said there."""
+"""Exports the tree of the pools for Kueue and KAI, with what these cannot express."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from bough.model.policy import Policy
 from bough.model.pool import Pool
 from bough.model.queue_tree import QueueTree
 
-#: Whose label the root has where there are no pools.
+#: The label of the root if there are no pools.
 _NO_BACKEND = "default"
 
 
 class KaiTrees(msgspec.Struct, frozen=True):
-    """The trees of all backends, whose names do not meet below the root."""
+    """The trees of all backends; their names do not collide below the root."""
 
     #: By backend.
     trees: dict[str, QueueTree]
@@ -35,14 +35,14 @@ class KaiTrees(msgspec.Struct, frozen=True):
 
 
 def export_kai(site: Site, actor: Actor) -> tuple[str, KaiTrees]:
-    """The tree as Queues of KAI have it, and the identity of the site, which objects carry."""
+    """The tree as Queues of KAI, and the identity of the site, which the objects carry."""
     config, _ = _read(site, actor)
     forest = derive(config, site.namespace, site.prefix)
     return site_identity(site), kai_trees(config, forest, _root(site))
 
 
 def export_kueue(site: Site, actor: Actor, namespace: str) -> tuple[str, KueueTree]:
-    """The tree as Cohorts and ClusterQueues of Kueue have it; with doors in a namespace."""
+    """The tree as Cohorts and ClusterQueues of Kueue, with LocalQueues in a namespace."""
     fault = label_fault(namespace)
     if fault is not None:
         raise Invalid(f"namespace: {fault}.")
@@ -100,7 +100,7 @@ def _pool_warnings(pool: Pool) -> Iterator[str]:
 
 
 def _site_warnings(config: PoolSetup) -> Iterable[str]:
-    """What neither of them can say."""
+    """What neither of them can express."""
     for pool in config.pools:
         if pool.user_gpu_limit is not None:
             limit = f"user_gpu_limit {pool.user_gpu_limit}"

@@ -1,7 +1,7 @@
-"""Apps: workflow files that users keep on the server, in versions, and that all can submit.
+"""Apps: workflow files that users keep on the server in versions, for everyone to submit.
 
-Every user can read and submit an app; only its owner and administrators change it. What a workflow
-was submitted from stays known when the app is renamed or its versions are deleted.
+Every user can read and submit an app; only its owner and administrators change it. A workflow keeps
+the link to its app when the app is renamed or its versions are deleted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class AppView(msgspec.Struct, frozen=True):
 
     app: App
     versions: tuple[AppVersion, ...]
-    #: The latest one that can be used, also if it is none of these.
+    #: The latest usable version, whether or not it is among these.
     latest_version: int | None = None
 
 
@@ -50,7 +50,7 @@ class AppPage(msgspec.Struct, frozen=True):
 
 
 def list_apps(site: Site, actor: Actor, wanted: AppFilter) -> AppPage:
-    """A page of apps that have a version that can be used."""
+    """A page of the apps that have a usable version."""
     authorise(actor, Action.APP_READ, names=site.role_names)
     one_more = msgspec.structs.replace(wanted, limit=wanted.limit + 1)
     with site.store.read() as connection:
@@ -73,7 +73,7 @@ def get_app(
 
 
 def get_text(site: Site, actor: Actor, name: str, version: int | None = None) -> str:
-    """The workflow file of a version; of the latest one that can be used."""
+    """The workflow file of a version; by default of the latest usable one."""
     authorise(actor, Action.APP_READ, names=site.role_names)
     with site.store.read() as connection:
         app = _require(connection, name)
@@ -145,7 +145,7 @@ def rename_app(site: Site, actor: Actor, name: str, new_name: str) -> None:
 def delete_versions(
     site: Site, actor: Actor, name: str, version: int | None = None
 ) -> tuple[int, ...]:
-    """Forget a version, or all, and say which were there. The app's name stays taken."""
+    """Delete a version, or all, and return which existed. The app's name stays taken."""
     authorise(actor, Action.APP_DELETE, names=site.role_names)
     with site.store.write() as connection:
         app = _require_own(site, connection, actor, name, "deleted")
@@ -184,7 +184,7 @@ def app_of(workflow: Workflow) -> AppSource | None:
 
 
 def find_filter(site: Site, actor: Actor, app: str) -> AppSource | None:
-    """What `NAME` or `NAME:VERSION` means in a list of workflows; version 0: every one."""
+    """The filter that `NAME` or `NAME:VERSION` means in a list of workflows; version 0: all."""
     name, colon, number = app.partition(":")
     if app_name_fault(name) is not None or (colon and not number.isascii()):
         raise Invalid(f"app: expected NAME or NAME:VERSION, not {app[:60]!r}.")
@@ -235,7 +235,7 @@ def _check_description(name: str, description: str) -> None:
 
 
 def _check_text(name: str, text: str) -> None:
-    """What can be seen before its variables are set: that it is a workflow, and how long it is."""
+    """Check what is visible before variables are set: that it is a workflow, and its length."""
     if not text.strip():
         raise Invalid(f"App {name}: its workflow file is empty.")
     if len(text) > CHARACTERS:

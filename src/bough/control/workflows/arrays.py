@@ -1,8 +1,8 @@
-"""Arrays: accepted as one, made into workflows as there is room for them, shown and ended as one.
+"""Arrays: submitted, listed and cancelled as one; their elements become workflows step by step.
 
-An array is checked when it is submitted, as all its elements ask for the same. The loop makes the
-elements: at most so many at a time as the array says, and never more than some that only wait. So
-ten thousand of them are one row until their time comes.
+An array is checked once, when it is submitted, as all its elements request the same. The loop
+creates the elements: never more at a time than the array allows, and only a few that have to wait.
+So ten thousand elements are one row until it is their turn.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from bough.store.database import again_if_given_up
 
 LOG = logging.getLogger(__name__)
 
-#: How many elements of an array wait at a time; and how many are made or cancelled at once.
+#: How many elements of an array may wait at a time, and how many to create or cancel at once.
 WAITING_AT_ONCE = 100
 AT_ONCE = 100
 INDEX_VARIABLE = "BOUGH_ARRAY_INDEX"
@@ -61,7 +61,7 @@ class ArrayView(msgspec.Struct, frozen=True):
 
     @property
     def status(self) -> WorkflowStatus:
-        """The status of all of it."""
+        """The status of the array as a whole."""
         return self.array.status(self.counts)
 
     @property
@@ -119,11 +119,11 @@ def keep(
     return array
 
 
-# What the loop does
+# Called by the loop
 
 
 def advance(site: Site) -> int:
-    """Make the next elements of arrays, and end those of cancelled ones; how many."""
+    """Create the next elements of arrays, and cancel those of cancelled ones; returns how many."""
     with site.store.read() as connection:
         # Most of the time there is no room, and nothing to write.
         found = [
@@ -135,7 +135,7 @@ def advance(site: Site) -> int:
 
 
 def _try_to_advance(site: Site, uuid: str) -> int:
-    """What is wrong with one array stops nothing else; it is tried again in the next cycle."""
+    """Advance one array; a failure does not stop the others, and is retried in the next cycle."""
     try:
         return _advance(site, uuid)
     except NotLeading:
@@ -175,7 +175,7 @@ def _make_some(site: Site, connection: sa.Connection, array: WorkflowArray) -> i
 
 
 def _room(connection: sa.Connection, array: WorkflowArray) -> int:
-    """How many more elements may be there."""
+    """How many more elements may be created."""
     counts = array_store.counts_of(connection, [array.array_id])[array.array_id]
     alive = sum(number for status, number in counts.items() if not status.finished)
     waiting = alive - counts.get(WorkflowStatus.RUNNING, 0)
@@ -190,7 +190,7 @@ def _room(connection: sa.Connection, array: WorkflowArray) -> int:
 
 
 class _Maker:
-    """Makes elements of one array."""
+    """Creates elements of one array."""
 
     def __init__(
         self, site: Site, connection: sa.Connection, array: WorkflowArray, spec: WorkflowSpec
@@ -208,14 +208,14 @@ class _Maker:
         self._held = predecessors.find_all(connection, spec.after)
 
     def make(self, places: Sequence[int]) -> None:
-        """Write the rows of elements, by their places in the array."""
+        """Write the rows of elements, by their positions in the array."""
         workflows = [self._workflow(place) for place in places]
         groups = [
             group
             for workflow, place in zip(workflows, places, strict=True)
             for group in self._groups(workflow, place)
         ]
-        # They keep the place in line that the array has.
+        # They keep the array's place in the queue.
         since_ms = self._array.submitted_ms
         kept = [msgspec.structs.replace(each, submitted_ms=since_ms) for each in workflows]
         workflow_store.insert_all(self._connection, kept)
@@ -284,7 +284,7 @@ def with_index(groups: tuple[GroupSpec, ...], index: int) -> tuple[GroupSpec, ..
 
 
 def _cancel_some(site: Site, connection: sa.Connection, array: WorkflowArray) -> int:
-    """Cancel some elements; the array is done with when none is left to tell."""
+    """Cancel some elements; the array is finished when none is left."""
     left = array_store.uncancelled(connection, array.array_id, AT_ONCE)
     changes = open_changes(site, connection, left)
     for change in changes:
@@ -297,11 +297,11 @@ def _cancel_some(site: Site, connection: sa.Connection, array: WorkflowArray) ->
     return len(left)
 
 
-# What users do
+# Called for users
 
 
 def cancel(site: Site, actor: Actor, name: str, *, message: str = "", force: bool = False) -> str:
-    """Cancel an array with all its elements, or a workflow; its identifier."""
+    """Cancel an array with all its elements, or a workflow; returns its identifier."""
     with site.store.write() as connection:
         authorise(actor, Action.WORKFLOW_LIST, names=site.role_names)
         array = array_store.find(connection, name)

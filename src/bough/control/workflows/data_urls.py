@@ -1,6 +1,6 @@
-"""The data of pools that the tasks of a workflow read and write: whether it is there for them.
+"""Checks that the tasks of a workflow may use the data of pools that they name.
 
-A task acts for the user who submitted it, so this user needs the right to the data of each pool.
+A task acts for the user who submitted it, so this user needs permission for each pool's data.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DID = {Action.DATA_READ: "read", Action.DATA_WRITE: "write"}
 
 
 class DataUse(NamedTuple):
-    """A URL of a pool's data in a task, and what for."""
+    """A URL of a pool's data in a task, and what it is used for."""
 
     field: str
     url: DataUrl
@@ -51,7 +51,7 @@ def data_uses(template: TaskTemplate | None) -> Iterator[DataUse]:
 def check_data_urls(
     site: Site, actor: Actor, spec: WorkflowSpec, setup: Setup, backend: str
 ) -> None:
-    """Refuse data that is not there, is kept elsewhere, or is not open to the submitter."""
+    """Refuse data that does not exist, is kept elsewhere, or is forbidden to the submitter."""
     for group in spec.groups:
         for task in group.tasks:
             for use in data_uses(task.launch):

@@ -1,4 +1,4 @@
-"""Labels that a list of workflows is asked for, as text: `team=robotics`, `team=(sim|robot)-*`."""
+"""Parses label selectors of lists: `team=robotics`, `team=(sim|robot)-*`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bough.errors import Invalid
 from bough.formats.workflow.values import label_key_fault, label_value_fault
 from bough.model.labels import LabelSelector
 
-#: Characters of one selector, and patterns that its alternatives make.
+#: Limits: characters of one selector, and patterns that its alternatives expand to.
 LONGEST = 4_096
 MOST_PATTERNS = 32
 
@@ -19,7 +19,7 @@ _STARS = re.compile(r"\*+")
 
 
 def read_selector(text: str) -> LabelSelector:
-    """A label with its value; a key alone: with any value.
+    """Parse a label with its value; a key alone matches any value.
 
     In the value, a `*` stands for any text, and `(a|b)` for either.
     """
@@ -30,7 +30,7 @@ def read_selector(text: str) -> LabelSelector:
     patterns = ("*",)
     if fault is None and equals:
         patterns = _patterns(text, value)
-        # What is no part of a value can select nothing; each star stands for one that is.
+        # Characters that no value contains match nothing; a star stands for one that is allowed.
         faults = (label_value_fault(each.replace("*", "a")) for each in patterns)
         fault = next(filter(None, faults), None)
     if fault is not None:

@@ -1,4 +1,4 @@
-"""The data of a pool, for those who may read or write it: lists, parts, drafts, removal."""
+"""The data of a pool, for users who may read or write it: lists, parts, drafts, removal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from bough.model.pool_data import (
 from bough.model.subpool import Subpool
 from bough.store import pools as pool_store
 
-#: What is read of a file at once.
+#: The most bytes of a file to read at once.
 PART_BYTES = 4 << 20
 
 
@@ -60,11 +60,11 @@ class PoolFiles:
         return self._space.name
 
     def files(self, path: str, after: str, limit: int) -> DataFiles:
-        """The files at and below a path, after one of them, at most so many."""
+        """List files at and below a path, after one of them, up to a limit."""
         return self._store.list_files(self._space, _checked(path), after, limit)
 
     def part(self, path: str, offset: int, sha256: str | None) -> tuple[DataFile, bytes]:
-        """A part of a file; refused where it has another content by now."""
+        """Read a part of a file; refused if its content has changed by now."""
         found = self._store.read_part(self._space, _checked(path), offset, PART_BYTES)
         if found is None:
             raise NotFound(f"bough://{self.pool}/{path[:200]} does not exist.")
@@ -77,7 +77,7 @@ class PoolFiles:
         return self._store.usage(self._space)
 
     def draft(self, draft: str, entries: Sequence[DataEntry]) -> Mapping[str, int]:
-        """Add files to a draft; which contents are missing."""
+        """Add files to a draft; returns the missing contents."""
         return self._store.draft(self._space, self._own(draft), entries)
 
     def receive(self, parts: Iterable[ContentPart]) -> Mapping[str, int]:
@@ -100,7 +100,7 @@ class PoolFiles:
         return count
 
     def _own(self, draft: str) -> str:
-        """The name of a draft that no other user has."""
+        """The name of a draft, made unique to the user."""
         return f"{hashlib.sha256(self._actor.name.encode()).hexdigest()[:16]}-{draft}"
 
     def _audit(self, after: dict[str, str | int]) -> None:
@@ -110,7 +110,7 @@ class PoolFiles:
 
 
 def clean_data(site: Site, backends: Mapping[str, TaskFiles]) -> int:
-    """Remove what pools have kept long enough; how many files that were."""
+    """Remove expired data of pools; returns how many files."""
     with site.store.read() as connection:
         pools = pool_store.list_pools(connection)
         found = pool_store.identities(connection, [each.name for each in pools])

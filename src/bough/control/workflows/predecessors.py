@@ -1,7 +1,7 @@
 """Workflows that start after others have ended: held back, released, or failed with them.
 
-What a workflow waits for is resolved when it is submitted. The loop looks which of these are over;
-it asks what is so now and relies on no event, so none can be missed.
+What a workflow waits for is resolved when it is submitted. The loop looks for predecessors that
+have ended; it queries the present state and relies on no event, so none can be missed.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from bough.store.predecessors import StoredPredecessor
 REASON = "Predecessor"
 #: The most workflows that one can wait for.
 MAXIMUM = 100
-#: Workflows that are released in one transaction, and predecessors that are looked at in one cycle.
+#: Workflows to release in one transaction, and predecessors to look at in one cycle.
 AT_ONCE = 100
 
 
 def resolve(
     site: Site, connection: sa.Connection, actor: Actor, wanted: Sequence[Predecessor]
 ) -> list[StoredPredecessor]:
-    """The workflows that one is to wait for, without its own uuid; each must be readable."""
+    """Find the workflows to wait for, each of which the user must be able to read."""
     if len(wanted) > MAXIMUM:
         raise Invalid(
             f"The workflow waits for {len(wanted)} others; at most {MAXIMUM} are possible."
@@ -58,7 +58,7 @@ def resolve(
 
 
 def find_all(connection: sa.Connection, wanted: Sequence[Predecessor]) -> list[StoredPredecessor]:
-    """The same once more for what was accepted before; what is gone since is not waited for."""
+    """The same for a workflow accepted before; predecessors that are gone are not waited for."""
     found: list[StoredPredecessor] = []
     for each in wanted:
         kept = _find(connection, each.workflow)
@@ -68,7 +68,7 @@ def find_all(connection: sa.Connection, wanted: Sequence[Predecessor]) -> list[S
 
 
 def _find(connection: sa.Connection, name: str) -> archive_store.ArchivePlace | None:
-    """A workflow or an array, wherever it is kept."""
+    """Find a workflow or an array, unfinished, finished or archived."""
     workflow = workflow_store.find(connection, name)
     if workflow is not None:
         return archive_store.ArchivePlace(workflow.uuid, workflow.workflow_id, workflow.pool)
@@ -90,9 +90,9 @@ def say_waiting(connection: sa.Connection, uuid: str) -> str | None:
 
 
 def follow(site: Site) -> int:
-    """Release, or fail, what waits for workflows that are over; how many workflows that were.
+    """Release, or fail, the workflows whose predecessors have ended; returns how many.
 
-    What fails here may be waited for itself, so it is looked again until nothing is left.
+    Others may wait for a workflow that fails here, so this repeats until nothing is left.
     """
     followed = 0
     while True:
@@ -137,7 +137,7 @@ def _settle(site: Site, predecessor: str, waiting: Sequence[str]) -> None:
                 over.append(change.workflow.uuid)
         write_changes(connection, changes, site.clock.now_ms())
         predecessor_store.remove(connection, over)
-        # Also of those that are archived, or dropped, meanwhile.
+        # Archived or dropped ones, too.
         predecessor_store.remove(connection, waiting, predecessor)
     for pool in sorted(pools):
         subpool_drain.check_drain(site, pool)
@@ -149,7 +149,7 @@ def _rows(connection: sa.Connection, uuid: str) -> dict[str, StoredPredecessor]:
 
 
 def _fault(connection: sa.Connection, ended: StoredPredecessor) -> str | None:
-    """Why a workflow cannot start after the end of another; `None`: it can."""
+    """Why a workflow cannot start now that another has ended; `None`: it can."""
     standing = _standing(connection, ended)
     if not ended.completed or standing == WorkflowStatus.COMPLETED:
         return None
@@ -157,7 +157,7 @@ def _fault(connection: sa.Connection, ended: StoredPredecessor) -> str | None:
 
 
 def _standing(connection: sa.Connection, each: StoredPredecessor) -> str:
-    """The status of a workflow, wherever it is kept, as it follows on `which is`."""
+    """The status of a workflow, archived or not, as words that follow `which is`."""
     workflow = workflow_store.find(connection, each.predecessor_uuid)
     if workflow is not None:
         return workflow.status

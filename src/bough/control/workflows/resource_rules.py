@@ -1,9 +1,9 @@
-"""Rules of pools and platforms for what tasks ask for, as OSMO's resource validations. Pure.
+"""Rules of pools and platforms for what tasks may request: OSMO's resource validations. Pure.
 
-A rule compares two operands, in which variables stand as in pod templates: USER_CPU, USER_GPU,
-USER_MEMORY and USER_STORAGE are what the task asks for, K8_CPU and so on what a node has. A rule
-with such a variable of nodes must hold on one node, together with the others of that kind. A rule
-about something that is not known holds.
+A rule compares two operands, which may contain variables as pod templates do: USER_CPU, USER_GPU,
+USER_MEMORY and USER_STORAGE are what the task requests, K8_CPU and so on what a node has. All rules
+with variables of nodes must hold together on at least one node. A rule about something unknown
+holds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def rule_fault(
     validations: Mapping[str, tuple[ResourceAssertion, ...]],
     nodes: Iterable[OfferedNode],
 ) -> str | None:
-    """The rule of the pool, or of the task's platform, that a task breaks."""
+    """The message of the first rule, of the pool or the task's platform, that a task breaks."""
     chosen = task.platform or pool.default_platform
     platform = pool.platforms.get(chosen or "")
     names = (
@@ -62,7 +62,7 @@ def _about_nodes(rule: ResourceAssertion) -> bool:
 def _broken_on_all(
     rules: list[ResourceAssertion], variables: Mapping[str, Value], nodes: Iterable[OfferedNode]
 ) -> str | None:
-    """What the first node breaks, which is the largest; `None`: all rules hold on some node."""
+    """What fails on the first node, the largest; `None`: all rules hold on some node."""
     first: str | None = None
     for node in nodes if rules else ():
         has = amounts(node, node.storage_bytes)
@@ -90,7 +90,7 @@ def _broken(rules: Iterable[ResourceAssertion], variables: Mapping[str, Value]) 
 def _holds(operator: Comparison, left: str, right: str) -> bool:
     one, other = _number(left), _number(right)
     if one is None or other is None:
-        # Words have no order.
+        # Words cannot be compared by size.
         return operator is Comparison.EQ and left.strip() == right.strip()
     return {
         Comparison.GT: one > other,

@@ -1,4 +1,4 @@
-"""Inputs from workflows that still run: the reader waits for their end instead of failing."""
+"""Lets a workflow that reads from running workflows wait for them instead of failing."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from bough.store import workflows as workflow_store
 
 
 def wait_for_inputs(site: Site, spec: WorkflowSpec) -> WorkflowSpec:
-    """The same workflow, which starts after those that have not left its inputs yet.
+    """The same workflow, made to start after those that have not produced its inputs yet.
 
-    Any end of theirs will do: what counts is whether the task that it reads from completed, and
-    that is looked at when the reader starts.
+    It does not matter how they end: what counts is whether the task it reads from completed, and
+    that is checked when the reader starts.
     """
     wanted: dict[str, set[str]] = {}
     for group in spec.groups:

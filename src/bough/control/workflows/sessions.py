@@ -1,7 +1,7 @@
-"""Who reaches into tasks that run: a command in them, their ports, their files; and the record.
+"""Who may open sessions with running tasks (commands, ports, files), and the audit record.
 
-A session shows what a log does not, credentials for example. So users have them with their own
-work alone, and the admins of a pool with all of its work.
+A session shows what a log does not, credentials for example. So users may open sessions with their
+own tasks only, and admins of a pool with all of its tasks.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ ACTIONS = {
     SessionKind.PORT_FORWARD: Action.WORKFLOW_PORT_FORWARD,
     SessionKind.RSYNC: Action.WORKFLOW_RSYNC,
 }
-#: Existing clients wait and ask again after this one.
+#: Existing clients retry after this status.
 _TOO_EARLY = 425
 _GONE = 410
 
 
 class SessionTarget(msgspec.Struct, frozen=True):
-    """A task that runs, as a session needs it."""
+    """A running task, as a session needs it."""
 
     workflow_id: str
     task: str
@@ -45,13 +45,13 @@ class SessionTarget(msgspec.Struct, frozen=True):
 
 
 def authorise_session(site: Site, actor: Actor, action: Action, name: str) -> None:
-    """Refuse unless the actor may have such sessions with a workflow."""
+    """Refuse unless the actor may open such sessions with a workflow."""
     with site.store.read() as connection:
         _find(site, connection, actor, action, name)
 
 
 def proper_name(site: Site, actor: Actor, kind: SessionKind, name: str) -> str:
-    """The name of a workflow that may be called by its uuid, too."""
+    """The identifier of a workflow, which may be given by its uuid."""
     with site.store.read() as connection:
         return _find(site, connection, actor, ACTIONS[kind], name).workflow_id
 
@@ -65,7 +65,7 @@ def find_targets(
     task: str | None = None,
     group: str | None = None,
 ) -> list[SessionTarget]:
-    """A task that runs, or all of a group that do; raises why there is none."""
+    """A running task, or all running tasks of a group; raises why there is none."""
     with site.store.read() as connection:
         workflow = _find(site, connection, actor, ACTIONS[kind], name)
         groups = task_store.groups_of(connection, (workflow.uuid,))
@@ -91,7 +91,7 @@ def find_targets(
 def open_session(
     site: Site, backends: Mapping[str, TaskFiles], target: SessionTarget, wanted: SessionRequest
 ) -> int:
-    """The line to a new session, or why there is none."""
+    """Open a session and return the line to it; raises why that is not possible."""
     elsewhere = find_elsewhere(site, backends, target.backend)
     backend = backends.get(target.backend)
     if elsewhere is not None or backend is None:
@@ -103,7 +103,7 @@ def open_session(
 def record_begin(
     site: Site, actor: Actor, target: SessionTarget, wanted: SessionRequest, session: str
 ) -> None:
-    """Record who reaches into what; never what is typed or sent."""
+    """Record who opens which session; never what is typed or sent."""
     about: dict[str, object] = {"session": session, "task": target.task}
     if wanted.kind is SessionKind.EXEC:
         # Arguments may hold secrets.
@@ -123,7 +123,7 @@ def record_end(
     reason: str,
     exit_code: int | None,
 ) -> None:
-    """Record that it has ended, and why."""
+    """Record that a session has ended, and why."""
     before = {"session": session, "task": target.task}
     ended = {**before, "ended": reason, "exit_code": exit_code}
     _record(site, actor, target, kind, before=before, after=ended)
@@ -146,14 +146,14 @@ def _record(
 def _find(
     site: Site, connection: sa.Connection, actor: Actor, action: Action, name: str
 ) -> Workflow:
-    """The workflow, if the actor may have such sessions with it."""
+    """The workflow, if the actor may open such sessions with it."""
     authorise(actor, Action.WORKFLOW_LIST, names=site.role_names)
     workflow = workflow_store.find(connection, name)
     if workflow is None:
         raise missing(connection, name)
     resource = resource_of(pool_store.find(connection, workflow.pool) or workflow.pool)
     authorise(actor, action, resource, site.role_names)
-    # Those who may divide a pool are its admins.
+    # Users who may divide a pool are its admins.
     own = workflow.submitted_by == actor.name
     if not own and not allows(actor, Action.SUBPOOL_UPDATE, resource, site.role_names):
         raise Forbidden(

@@ -1,6 +1,6 @@
-"""The object stores that the URLs of tasks name: whether the submitter has credentials for them.
+"""Checks that the submitter has credentials for the object stores that tasks name.
 
-Asked when a workflow is submitted, and again when its tasks start: credentials can change.
+This is done when a workflow is submitted, and again when its tasks start: credentials can change.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from bough.model.task_template import TaskTemplate
 from bough.model.workflow import TaskSpec, WorkflowSpec
 from bough.store import credentials as credential_store
 
-#: What opens stores, by the URL that it opens.
+#: Credentials by the URL that they open.
 StoreSecrets = Mapping[str, dict[str, str]]
 
 
 class StoreUse(NamedTuple):
-    """A URL in a task that is neither a pool's nor a file's."""
+    """A URL in a task that is neither pool data nor a file."""
 
     field: str
     url: str
 
 
 def store_uses(template: TaskTemplate | None) -> Iterator[StoreUse]:
-    """All URLs of a task that name a store, or nothing that is known."""
+    """All URLs of a task that name a store, or nothing known."""
     if template is None:
         return
     fields = (
@@ -58,7 +58,7 @@ def store_uses(template: TaskTemplate | None) -> Iterator[StoreUse]:
 def open_stores(
     site: Site, connection: sa.Connection, actor: Actor, spec: WorkflowSpec, backend: str
 ) -> WorkflowSpec:
-    """A workflow whose URLs mean the stores that they name; refused without credentials."""
+    """The workflow with its URLs resolved to stores; refused without credentials."""
     able = site.abilities_of(backend)
     if not able.opens_stores:
         return spec
@@ -81,7 +81,7 @@ def store_secrets(
     template: TaskTemplate | None,
     able: BackendAbilities,
 ) -> tuple[StoreSecrets, str]:
-    """What opens the stores of a task's URLs, and why it cannot have that; empty: it can."""
+    """The credentials for a task's URLs, and why they cannot be used; empty: they can."""
     uses = list(store_uses(template))
     if not uses:
         return {}, ""

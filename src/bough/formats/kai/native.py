@@ -1,8 +1,8 @@
 """PodGroup and Workload of Kubernetes itself (`scheduling.k8s.io/v1alpha2`).
 
-They have no queue: a PodGroup is in that of its label `kai.scheduler/queue`, else in that of its
-pods. Everything that a decision needs is copied from a Workload into its PodGroups by what makes
-them, so a Workload is only compared with them.
+They have no field for a queue: a PodGroup is in the queue that its label `kai.scheduler/queue`
+names, or else that of its pods. Controllers copy everything that a decision needs from a Workload
+into its PodGroups, so a Workload is only compared with them.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 VERSION = "scheduling.k8s.io/v1alpha2"
 MOST_TEMPLATES = 8
-#: Pods that are each placed as there is room: one of them is enough to start.
+#: Pods that are placed one by one as there is room, so one of them is enough to start.
 BASIC_MINIMUM = 1
 NO_POLICY = "says neither basic nor gang; say one of them"
 BOTH_POLICIES = "says basic and gang, which exclude each other"
 
 
 class DisruptionMode(StrEnum):
-    """What of a PodGroup is taken for others."""
+    """Whether others may take single pods of a PodGroup, or only all of them."""
 
     POD = "Pod"
     POD_GROUP = "PodGroup"
 
 
 class NativeSpec(NamedTuple):
-    """What a PodGroup, or a template for one, says."""
+    """The spec of a PodGroup, or of a template for one."""
 
     #: `None`: its pods need not start together.
     min_count: int | None = None
-    #: All its pods are on nodes with the same value of this label.
+    #: All its pods must be on nodes with the same value of this label.
     topology_key: str | None = None
     priority_class: str | None = None
     priority: int | None = None
@@ -52,7 +52,7 @@ class NativeSpec(NamedTuple):
 
 
 def native_pod_group(metadata: Metadata, spec: NativeSpec) -> PodGroup:
-    """What a PodGroup means, wherever it was read."""
+    """Translate a PodGroup, wherever it was read."""
     key = spec.topology_key
     return PodGroup(
         name=metadata.name,
@@ -71,7 +71,7 @@ def native_pod_group(metadata: Metadata, spec: NativeSpec) -> PodGroup:
 
 
 def read_native_pod_group(fields: Fields, metadata: Metadata) -> PodGroup:
-    """Read a PodGroup; its `status` says nothing that is not computed here."""
+    """Read a PodGroup; its `status` is not needed, as Bough computes it."""
     fields.ignore("status")
     wrong = preemptibility_problem(metadata)
     if wrong is not None:

@@ -1,6 +1,6 @@
-"""A quota tree as objects of Kueue, which are read again as what was written.
+"""Writes a quota tree as objects of Kueue, which Bough's reader reads back unchanged.
 
-Written is what trees of pools have: quotas, limits, weights, preemption, and the doors to queues.
+It covers what trees of pools have: quotas, limits, weights, preemption, and LocalQueues.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KueueManifest = dict[str, Any]
 
 
 def write_organisation(organisation: Organisation) -> list[KueueManifest]:
-    """All objects but workloads, in the order in which to make them."""
+    """All objects but workloads, in the order in which to create them."""
     return [
         *(_manifest("ResourceFlavor", each.name, {}) for each in organisation.flavors),
         *(_manifest("Cohort", each.name, _cohort(each)) for each in organisation.cohorts),
@@ -76,7 +76,7 @@ def _preemption(preemption: Preemption) -> dict[str, Any]:
 
 
 def _weight(weight: Fraction) -> dict[str, Any]:
-    """Nothing where it is 1, as for everything that says nothing."""
+    """Write a weight unless it is 1, the default."""
     if weight == 1:
         return {}
     whole = weight.denominator == 1

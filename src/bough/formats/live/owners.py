@@ -1,7 +1,7 @@
-"""What owns pods, as an apiserver sends it: how many pods there are, and what they are for.
+"""The owners of pods, as an apiserver sends them: how many pods they want, and for what.
 
-`spec` and `status` stay as they came, reduced to the fields that say so: what is wrong with them is
-told where a pod is asked about, and stops no watch.
+`spec` and `status` stay undecoded, reduced to the fields that matter here: a fault in them is
+reported when a pod needs them, and does not stop the watch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LiveJobSpec(_Owner, frozen=True):
 
 
 class LiveJobStatus(_Owner, frozen=True):
-    """How far a Job is."""
+    """The progress of a Job."""
 
     succeeded: int | None = None
 
@@ -60,7 +60,7 @@ class LiveReplicatedJob(_Owner, frozen=True):
 
 
 class LiveStartup(_Owner, frozen=True):
-    """In which order the Jobs of a JobSet are made."""
+    """The order in which the Jobs of a JobSet are created."""
 
     startup_policy_order: str | None = None
 
@@ -73,14 +73,14 @@ class LiveJobSetSpec(_Owner, frozen=True):
 
 
 class LiveReplicatedJobStatus(_Owner, frozen=True):
-    """How far the Jobs of one kind are."""
+    """The progress of the Jobs of one kind."""
 
     name: str = ""
     succeeded: int | None = None
 
 
 class LiveJobSetStatus(_Owner, frozen=True):
-    """How far a JobSet is."""
+    """The progress of a JobSet."""
 
     replicated_jobs_status: tuple[LiveReplicatedJobStatus, ...] | None = None
 
@@ -123,7 +123,7 @@ class LiveReplicas(_Owner, frozen=True):
 
 
 class LiveElasticPolicy(_Owner, frozen=True):
-    """With how few workers a PyTorchJob goes on."""
+    """The fewest workers with which a PyTorchJob continues."""
 
     min_replicas: int | None = None
 
@@ -149,7 +149,7 @@ class LivePyTorchJobSpec(_Owner, frozen=True):
 
 
 class LivePackConstraint(_Owner, frozen=True):
-    """Within which level of a topology pods are packed."""
+    """The topology level within which pods are packed."""
 
     required: str | None = None
     preferred: str | None = None
@@ -194,7 +194,7 @@ class LivePodGangSpec(_Owner, frozen=True):
     priority_class_name: str | None = None
 
 
-#: By kind: what its `spec` and its `status` are; of others neither matters.
+#: The types of `spec` and `status` by kind; for other kinds neither matters.
 _PARTS: dict[str, tuple[type[Any], type[Any] | None]] = {
     "Job": (LiveJobSpec, LiveJobStatus),
     "JobSet": (LiveJobSetSpec, LiveJobSetStatus),
@@ -206,7 +206,7 @@ _PARTS: dict[str, tuple[type[Any], type[Any] | None]] = {
 
 
 def reduced(owner: LiveOwner, kind: str) -> LiveOwner:
-    """An owner without what does not matter of it: templates of pods are long."""
+    """An owner reduced to the fields that matter; pod templates are long."""
     spec, status = _PARTS.get(kind, (None, None))
     return LiveOwner(
         owner.metadata,
@@ -218,7 +218,7 @@ def reduced(owner: LiveOwner, kind: str) -> LiveOwner:
 
 
 def read_part(part: msgspec.Raw, as_type: type[T], field: str) -> T:
-    """`spec` or `status` of an owner, as what it is; `Invalid` if it is not."""
+    """Decode `spec` or `status` of an owner; raises `Invalid` if it is malformed."""
     try:
         return msgspec.json.decode(part if bytes(part) not in _NOTHING else b"{}", type=as_type)
     except msgspec.MsgspecError as error:
@@ -226,7 +226,7 @@ def read_part(part: msgspec.Raw, as_type: type[T], field: str) -> T:
 
 
 def controller_of(metadata: LiveMetadata) -> LiveOwnerReference | None:
-    """What an object belongs to: its controller, or else the first of its owners."""
+    """The owner of an object: its controller, or else the first of its owners."""
     references = metadata.owner_references or ()
     return next((each for each in references if each.controller), next(iter(references), None))
 
@@ -240,5 +240,5 @@ def _reduced(part: msgspec.Raw, as_type: type[Any] | None) -> msgspec.Raw:
     try:
         return msgspec.Raw(msgspec.json.encode(msgspec.json.decode(part, type=as_type)))
     except msgspec.MsgspecError:
-        # As it came, so that what is wrong with it can be told.
+        # Kept undecoded, so that a fault in it can be reported later.
         return part.copy()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bough.formats.yaml.composer import Value
     from bough.formats.yaml.fields import Fields
 
-#: Mappings, lists and values of a workflow.
+#: The most mappings, lists and values of a workflow.
 MAXIMUM_VALUES = 100_000
 #: The most elements of an array, and the highest index.
 MAXIMUM_ELEMENTS = 10_000

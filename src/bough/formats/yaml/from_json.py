@@ -1,4 +1,4 @@
-"""Values of JSON as the readers of files take them: without lines, within limits."""
+"""Turns JSON values into what the readers of files expect: without line numbers, within limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
 def from_json(value: Json, most: int) -> Value:
-    """A decoded value; more than `most` values, or deeper than files may be, is refused."""
+    """Convert a decoded value; refuses more than `most` values, or deeper nesting than in files."""
     return _Converter(most).convert(value, 0)
 
 

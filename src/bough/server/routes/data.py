@@ -1,6 +1,6 @@
-"""The data of pools: which files there are, their contents part by part, and how they are written.
+"""The data of pools: listing, reading and writing files.
 
-How files are written is told in `bough.api.data`.
+`bough.api.data` explains how files are written.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bough.server.values import time_text
 
 _DATA = "/api/pool/{pool:str}/data"
 _DRAFT = f"{_DATA}/draft/{{draft:str}}"
-#: Parts that are read or written for one user at a time.
+#: How many parts one user may read or write at the same time.
 PARTS = 4
 
 

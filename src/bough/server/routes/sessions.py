@@ -1,8 +1,8 @@
 """Sessions with running tasks: a command in them, their ports, their files.
 
-They are asked for by POST, and then opened as websockets by the key of the answer, with the paths
-that existing clients know. The connection of a websocket is handed over to the session; here it is
-watched whether its user still has the right to it.
+A POST requests a session and returns a key; the client then opens a websocket with this key, on the
+paths that existing clients know. The connection is handed over to the session; this module watches
+whether the user still has the permission.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOG = logging.getLogger(__name__)
 
 _WORKFLOW = "/api/workflow/{workflow:str}"
 _ROUTER = "/api/router"
-#: How often it is checked whether a session is still allowed.
+#: How often to check that a session is still allowed.
 _CHECK_S = 1.0
 _MOST_PORTS = 30
 _LONGEST_COMMAND = 64 << 10

@@ -1,7 +1,8 @@
-"""Folders of tasks from object stores, and to them; done by supervisors, outside of sandboxes.
+"""Copies folders of tasks from and to object stores; run by supervisors, outside of sandboxes.
 
-Inputs come into a folder that the task does not see, which lasts until its end, and are given to
-it when all of them are there. So a process that goes on after another was killed finds what came.
+Inputs are downloaded to a folder that the task does not see, and given to the task when all of them
+are there. The folder lasts as long as the task, so a process that replaces a killed one finds what
+was downloaded.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _FILE, _FOLDER = 0o644, 0o755
 
 
 def fetch_from_store(copy: Copy, place: StorePlace) -> Copied:
-    """Make a folder of what is at a URL; nothing there is no error."""
+    """Make a folder of everything at a URL; an empty one if there is nothing."""
     url = _url(place)
     found = list_objects(open_store(url, place.credential), url, copy.bounds.files)
     chosen = [found[number] for number in matching(copy.regex, [each.name for each in found])]
@@ -56,7 +57,7 @@ def fetch_from_store(copy: Copy, place: StorePlace) -> Copied:
 
 
 def send_to_store(copy: Copy, place: StorePlace) -> Copied:
-    """Write a folder or a file of a task to a URL; each file appears when it is whole."""
+    """Upload a folder or a file of a task to a URL; each file appears when it is complete."""
     try:
         with opened(Path(copy.source).parent) as parent:
             return _send(copy, place, parent)
@@ -104,7 +105,7 @@ def _send(copy: Copy, place: StorePlace, parent: int) -> Copied:
 
 
 def _open(source: int, parts: tuple[str, ...]) -> int | None:
-    """Open a file of a task, without following a link; `None`: there is none any more."""
+    """Open a file of a task, without following a link; `None`: it no longer exists."""
     try:
         folder = open_below(source, parts[:-1])
     except (FileNotFoundError, NotADirectoryError):
@@ -124,7 +125,7 @@ def _open(source: int, parts: tuple[str, ...]) -> int | None:
 
 
 def _drop_others(folder: Path, names: set[str]) -> None:
-    """Remove what an earlier try brought, and is not at the URL any more."""
+    """Remove files of an earlier attempt that are no longer at the URL."""
     for above, _, files in os.walk(folder):
         for file in files:
             path = Path(above, file)
@@ -133,7 +134,7 @@ def _drop_others(folder: Path, names: set[str]) -> None:
 
 
 def _open_to_all(folder: Path) -> None:
-    """Let the account of the task read everything."""
+    """Make everything readable for the task's account."""
     for above, _, files in os.walk(folder):
         Path(above).chmod(_FOLDER)
         for each in files:

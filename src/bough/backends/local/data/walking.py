@@ -1,4 +1,4 @@
-"""Finds the files below a folder of a task: bounded, and through no link, as none is trusted."""
+"""Finds the files below a folder of a task: bounded, and never through a link."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Walk:
         self._source = source
         self._bounds = bounds
         self.found: list[Found] = []
-        #: Everything below the source, copied or not.
+        #: How many files and folders are below the source, copied or not.
         self._seen = 0
-        #: What was skipped, and why: the first ones.
+        #: The first files that were skipped, and why.
         self.skipped: list[str] = []
 
     def find(self, folder: int, above: tuple[str, ...]) -> None:
-        """Find all files and links below a folder, in the order of their names; closes it."""
+        """Find all files and links below a folder, by name; closes the folder."""
         try:
             if len(above) > _DEEPEST:
                 raise CopyFailed(f"{self._source} has folders deeper than {_DEEPEST}")
@@ -56,7 +56,7 @@ class Walk:
             self.skipped.append(f"{'/'.join(parts)}: {why}")
 
     def _list(self, folder: int) -> list[str]:
-        """The names in a folder, in order; too many are refused before all are in memory."""
+        """The sorted names in a folder; refuses too many before all are in memory."""
         names: list[str] = []
         with os.scandir(folder) as entries:
             for each in entries:

@@ -1,4 +1,4 @@
-"""Images that a server has in a folder, entered by the sandbox without a container runner.
+"""Images in a folder of the server, run by the sandbox without a container runtime.
 
 A submission asks `ImageFolder.fault`; the preparation of a task asks `ImageFolder.open`.
 

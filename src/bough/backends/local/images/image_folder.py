@@ -1,4 +1,4 @@
-"""The images of a folder: `name` is the root folder or the OCI archive of that name in it.
+"""The images of a folder: an image is a root folder or an OCI archive of that name.
 
 Names come from users and stay below the folder; what is in the folder comes from administrators,
 who may put links there.
@@ -21,13 +21,13 @@ from bough.backends.local.images.oci_archive import OciArchive
 
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,199}")
 _LONGEST = 500
-#: Of which every root folder has one.
+#: Every root folder has at least one of these.
 _OF_ROOTS = ("usr", "bin")
 _NAMED = 5
 
 
 class Image(msgspec.Struct, frozen=True):
-    """An image that can be entered."""
+    """An image that is ready to run."""
 
     root: Path
     #: The variables that it sets.
@@ -45,7 +45,7 @@ class ImageFolder:
         self._unpacked = unpacked
 
     def fault(self, name: str) -> str | None:
-        """What is wrong with the name of an image; `None`: there is such an image."""
+        """Why there is no image of this name; `None`: there is one."""
         try:
             self._find(name)
         except Unstartable as error:
@@ -53,7 +53,7 @@ class ImageFolder:
         return None
 
     def open(self, name: str) -> Image:
-        """The root folder of an image; an archive is unpacked if this was not done before."""
+        """The root folder of an image; unpacks an archive if that was not done before."""
         path = self._find(name)
         if path.is_dir():
             return Image(path)
@@ -73,7 +73,7 @@ class ImageFolder:
             raise Unstartable(f"image: {shown(name)} is not the name of an image")
         path = self._folder
         for part in parts:
-            # What is within an image is no image.
+            # A folder within an image is not an image itself.
             if path != self._folder and _is_root(path):
                 raise self._missing(name)
             path /= part
@@ -97,7 +97,7 @@ def _is_root(path: Path) -> bool:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Held by one process at a time, and let go of however that ends."""
+    """A lock that one process holds at a time, and that is released however it ends."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

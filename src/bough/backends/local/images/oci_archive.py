@@ -1,8 +1,8 @@
 """Unpacks an OCI archive: a tar file with an index, a manifest, a configuration and layers.
 
-Layers are laid on one another, later ones hiding what they mark as removed. Whatever paths and
-links are in an archive, nothing is written outside of its root folder. Contents that do not have
-the digest by which they are called are refused; devices and pipes are left out.
+Layers are applied in order; a later one can mark files of earlier ones as removed. Whatever paths
+and links are in an archive, nothing is written outside of its root folder. Contents that do not
+match their digest are refused; devices and pipes are left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bough.backends.local.errors import Unstartable
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _GONE = ".wh."
 _ALL_GONE = ".wh..wh..opq"
-#: How often an index can name another one, and how many links a path can have.
+#: How deep an index may name other indexes, and how many links a path may have.
 _DEEPEST = 3
 _MOST_LINKS = 40
 _LARGEST_JSON = 4 << 20
@@ -66,7 +66,7 @@ class OciArchive:
         self._tar.close()
 
     def unpack(self, target: Path) -> None:
-        """Write its files to a new folder, which is there whole or not at all."""
+        """Write its files to a new folder, which appears complete or not at all."""
         part = target.with_name(f"{target.name}.part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(mode=0o755)
@@ -143,21 +143,21 @@ class OciArchive:
         with self._blob(name) as file, tarfile.open(fileobj=file, mode="r:*") as tar:
             folders = [member for member in tar if _Laying(tar, root).add(member)]
         for member in reversed(folders):
-            # Only now, since a folder that cannot be written to still gets its files.
+            # Only now, since files must get into read-only folders, too.
             path = _below(root, member.name)
             if path is not None and path.is_dir() and not path.is_symlink():
                 path.chmod(member.mode & 0o777)
 
 
 class _Laying:
-    """Adds the files of one layer to what those before it left."""
+    """Applies one layer on top of those before it."""
 
     def __init__(self, tar: tarfile.TarFile, root: Path) -> None:
         self._tar = tar
         self._root = root
 
     def add(self, member: tarfile.TarInfo) -> bool:
-        """Add one file; whether it is a folder."""
+        """Add one entry; returns whether it is a folder."""
         path = _below(self._root, member.name)
         if path is None:
             return False
@@ -192,7 +192,7 @@ class _Laying:
             path.chmod(member.mode & 0o777)
 
     def _remove(self, path: Path) -> None:
-        """What a layer marks as removed."""
+        """Remove what a layer marks as removed."""
         if path.name == _ALL_GONE:
             if path.parent.is_dir():
                 for each in path.parent.iterdir():
@@ -218,7 +218,7 @@ def _drop(path: Path) -> None:
 
 
 def _below(root: Path, name: str) -> Path | None:
-    """Where a path of an archive is; links on the way are followed as if the root was `/`."""
+    """Resolve a path of an archive; links on the way are followed as if the root were `/`."""
     left = [each for each in reversed(name.split("/")) if each not in {"", "."}]
     if not left:
         return None

@@ -1,7 +1,7 @@
 """The files that hold the contents of a pool's data, each named by its checksum.
 
-A content gets its name when all of it is there and its checksum is right. What is not whole yet is
-in `incoming`, under a name that nothing reads.
+A content gets its name when it is complete and its checksum is right. Until then it is in
+`incoming`, under a name that nothing reads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bough.errors import Invalid
 _CHUNK = 1 << 20
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-#: Begins the names of files that a task's supervisor is writing.
+#: Prefix of files that a task's supervisor is writing.
 _COPIED = "copy-"
 
 
@@ -47,7 +47,7 @@ class Contents:
         return os.open(self.path(sha256), _READ)
 
     def write_whole(self, content: bytes, sha256: str) -> Path:
-        """Write a content that came whole to a file of its own; its checksum has to be right."""
+        """Write a content that came in one part to a file; its checksum must be right."""
         if hashlib.sha256(content).hexdigest() != sha256:
             raise Invalid(f"What came as {sha256[:12]}… has another checksum; send it again.")
         path = self.new_file()
@@ -55,14 +55,14 @@ class Contents:
         return path
 
     def new_file(self) -> Path:
-        """A new path for a file that becomes a content, or is removed as too old."""
+        """A new path for a file that will become a content, or be removed when it is too old."""
         return self._incoming / f"{_COPIED}{secrets.token_hex(12)}"
 
     @contextmanager
     def incoming(self, sha256: str) -> Iterator[int]:
-        """The open file of a content that comes in parts; one writer has it at a time.
+        """Open the file of a content that comes in parts; for one writer at a time.
 
-        So a content that was found to be right is not written to any more.
+        So no writer changes a content after its checksum was found to be right.
         """
         path = self.incoming_path(sha256)
         while True:
@@ -70,7 +70,7 @@ class Contents:
             descriptor = os.open(path, flags, 0o600)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-                # It may have become a content, or was dropped, while this waited for it.
+                # It may have become a content, or been dropped, while this waited for the lock.
                 if _is_at(path, descriptor):
                     yield descriptor
                     return
@@ -78,18 +78,18 @@ class Contents:
                 os.close(descriptor)
 
     def incoming_path(self, sha256: str) -> Path:
-        """Where a content is while it comes in parts."""
+        """The path of a content while its parts arrive."""
         return self._incoming / sha256
 
     def received(self, sha256: str) -> int:
-        """How much of a content has come so far."""
+        """How many bytes of a content have arrived."""
         try:
             return self.incoming_path(sha256).stat().st_size
         except FileNotFoundError:
             return 0
 
     def keep(self, path: Path, sha256: str) -> None:
-        """Give a file the name of its content; only within a transaction of the index."""
+        """Make a file a content; only within a transaction of the index."""
         target = self.path(sha256)
         target.parent.mkdir(mode=0o700, exist_ok=True)
         path.chmod(0o444)
@@ -106,7 +106,7 @@ class Contents:
                 yield above + name
 
     def drop_incoming(self, older_s: float) -> None:
-        """Remove what has not become a content for so long."""
+        """Remove incoming files that are older than this."""
         last = time.time() - older_s
         for name in os.listdir(self._incoming):
             path = self._incoming / name
@@ -117,7 +117,7 @@ class Contents:
                 continue
 
     def sync(self) -> None:
-        """Bring everything to the disk at once; file by file would take a commit for each."""
+        """Flush everything to disk at once; file by file would need a commit for each."""
         descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             if _LIBC.syncfs(descriptor):
@@ -128,9 +128,9 @@ class Contents:
 
 
 def append(descriptor: int, offset: int, content: bytes) -> int:
-    """Write a part where it belongs; how much is there now.
+    """Write a part where it belongs; returns how many bytes there are now.
 
-    A part that comes again, or before the one before it, changes nothing.
+    A part that comes twice, or too early, changes nothing.
     """
     there = os.fstat(descriptor).st_size
     if offset != there:
@@ -162,7 +162,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 
 def copy_hashed(source: int, target: Path, size: int) -> tuple[str, int]:
-    """Copy an open file to a new one, up to a size; its checksum, and how much there was."""
+    """Copy an open file to a new one, up to a size; returns its checksum and size."""
     found = hashlib.sha256()
     done = 0
     descriptor = os.open(

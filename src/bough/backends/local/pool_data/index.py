@@ -1,7 +1,7 @@
-"""The index of a pool's data: which path has which content, drafts, and how much room is left.
+"""The index of a pool's data: which path has which content, drafts, and how much space is used.
 
 One SQLite file for each pool, written by the server and by supervisors, each change in one
-transaction. It decides nothing about contents: a content is on the disk before it is named here.
+transaction. Callers write a content to disk before they name it here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bough.model.pool_data import DataEntry, DataFile, PoolSpace
 
 #: How long a writer waits for others.
 _WAIT_S = 60.0
-#: How many values a question has at most.
+#: The most values in one query.
 _AT_ONCE = 500
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS files (
@@ -46,7 +46,7 @@ _FILE = "path, size, sha256, executable, modified_ns, stored_ms, owner, used_ms"
 
 
 class _Range(NamedTuple):
-    """All paths below a path, by their order."""
+    """All paths below a path, as a range of the sort order."""
 
     first: str
     last: str
@@ -71,7 +71,7 @@ class Index:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """One transaction; others that write wait."""
+        """One transaction; other writers wait."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -83,7 +83,7 @@ class Index:
     # Contents
 
     def known(self, checksums: Iterable[str]) -> set[str]:
-        """Which of these contents are there."""
+        """Which of these contents exist."""
         wanted = list(dict.fromkeys(checksums))
         return {
             row[0]
@@ -97,19 +97,19 @@ class Index:
         return dict(self._among(query, wanted))
 
     def add_content(self, sha256: str, size: int) -> None:
-        """A content is on the disk."""
+        """Record a content that is on disk."""
         self._connection.execute("INSERT INTO contents VALUES (?, ?)", (sha256, size))
         self._connection.execute("UPDATE total SET bytes = bytes + ?", (size,))
         self._connection.execute("DELETE FROM incoming WHERE sha256 = ?", (sha256,))
 
     def expect(self, sha256: str, size: int, now_ms: int) -> None:
-        """A content has begun to come; room is kept for it."""
+        """Reserve space for a content that has begun to arrive."""
         self._connection.execute(
             "INSERT OR REPLACE INTO incoming VALUES (?, ?, ?)", (sha256, size, now_ms)
         )
 
     def used_bytes(self) -> int:
-        """What all contents take, those that are still coming too."""
+        """The size of all contents, those that are still arriving included."""
         (kept,) = self._connection.execute("SELECT bytes FROM total").fetchone()
         (coming,) = self._connection.execute(
             "SELECT COALESCE(SUM(size), 0) FROM incoming"
@@ -117,7 +117,7 @@ class Index:
         return kept + coming
 
     def is_expected(self, sha256: str) -> bool:
-        """Whether room is kept for a content already."""
+        """Whether space is already reserved for a content."""
         query = "SELECT 1 FROM incoming WHERE sha256 = ?"
         return self._connection.execute(query, (sha256,)).fetchone() is not None
 
@@ -128,7 +128,7 @@ class Index:
         return [row[0] for row in self._connection.execute(query)]
 
     def forget_contents(self, checksums: Sequence[str]) -> None:
-        """These contents are dropped."""
+        """Forget contents that were dropped."""
         for sha256 in checksums:
             query = "DELETE FROM contents WHERE sha256 = ? RETURNING size"
             found = self._connection.execute(query, (sha256,)).fetchone()
@@ -138,7 +138,7 @@ class Index:
     # Drafts
 
     def add_to_draft(self, draft: str, entries: Sequence[DataEntry], now_ms: int) -> int:
-        """Add files to a draft; how many it has now."""
+        """Add files to a draft; returns how many it has now."""
         self._connection.executemany(
             "INSERT OR REPLACE INTO drafts VALUES (?, ?, ?, ?, ?, ?, ?)",
             [
@@ -157,18 +157,18 @@ class Index:
         return [DataEntry(row[0], row[1], row[2], bool(row[3]), row[4]) for row in rows]
 
     def drop_draft(self, draft: str) -> None:
-        """A draft was published, or given up."""
+        """Delete a draft that was published or given up."""
         self._connection.execute("DELETE FROM drafts WHERE draft = ?", (draft,))
 
     def drop_old(self, last_ms: int) -> None:
-        """Drop drafts, and room for contents, that were not touched since."""
+        """Drop drafts and reserved space that were not touched since a time."""
         self._connection.execute("DELETE FROM drafts WHERE touched_ms < ?", (last_ms,))
         self._connection.execute("DELETE FROM incoming WHERE touched_ms < ?", (last_ms,))
 
     # Files
 
     def put_files(self, entries: Iterable[DataEntry], now_ms: int, owner: str) -> None:
-        """Write files, or replace what has their paths."""
+        """Add files, or replace those with the same paths."""
         self._connection.executemany(
             "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             [
@@ -205,19 +205,19 @@ class Index:
         return self._connection.execute(query, found).fetchone() is not None
 
     def use(self, path: str, now_ms: int) -> None:
-        """What is at and below a path is used now, and kept from now on."""
+        """Note that everything at and below a path is used now, so that it is kept longer."""
         where, values = _at(path)
         query = f"UPDATE files SET used_ms = ? WHERE {where} AND used_ms < ?"  # noqa: S608 - no text of users
         self._connection.execute(query, (now_ms, *values, now_ms))
 
     def delete(self, path: str) -> int:
-        """Remove what is at and below a path; how many files that were."""
+        """Remove everything at and below a path; returns how many files."""
         where, values = _at(path)
         query = f"DELETE FROM files WHERE {where}"  # noqa: S608 - no text of users
         return self._connection.execute(query, values).rowcount
 
     def expire(self, last_ms: int) -> int:
-        """Remove what was not used since; how many files that were."""
+        """Remove files that were not used since a time; returns how many."""
         return self._connection.execute("DELETE FROM files WHERE used_ms < ?", (last_ms,)).rowcount
 
     def _among(self, query: str, values: Sequence[str]) -> Iterator[tuple[str, int]]:
@@ -228,20 +228,20 @@ class Index:
 
 @contextmanager
 def opened_index(path: Path) -> Iterator[Index]:
-    """An index, for as long as this lasts."""
+    """Open an index for the length of the block."""
     with closing(Index(path)) as index:
         yield index
 
 
 def _at(path: str) -> tuple[str, tuple[str, ...]]:
-    """The condition for a path and all below it; an empty one is above everything."""
+    """The condition for a path and everything below it; an empty path is above everything."""
     if not path:
         return "path > ?", ("",)
     return "(path = ? OR (path >= ? AND path < ?))", (path, *_below(path))
 
 
 def _below(path: str) -> _Range:
-    # The character after the slash comes after everything that begins with the slash.
+    # The character after the slash sorts after everything that begins with the slash.
     return _Range(f"{path}/", f"{path}0")
 
 

@@ -33,12 +33,12 @@ FOLDER = "pool-data"
 _INDEX = "index.sqlite"
 _CHECKSUM = re.compile(r"[0-9a-f]{64}")
 _DRAFT = re.compile(r"[A-Za-z0-9_-]{8,96}")
-#: How long a draft, and what came for it, is kept without anything being added to it.
+#: How long a draft and its contents are kept after the last addition.
 DRAFT_S = 24 * 3_600
-#: How often contents are looked for that nothing names.
+#: How often to look for contents that nothing names.
 _SCAN_S = 24 * 3_600
 _MOST_BYTES = 1 << 50
-#: What uploads leave free of the disk.
+#: How much of the disk uploads leave free.
 _LEFT_BYTES = 64 << 20
 
 
@@ -50,13 +50,13 @@ class LocalPoolData:
     ) -> None:
         self._folder = options.folder / FOLDER
         self._now_ms = now_ms
-        #: When the contents of each pool were compared with its index last.
+        #: When the contents of each pool were last compared with its index.
         self._scanned: dict[str, float] = {}
 
     def draft(
         self, space: PoolSpace, draft: str, entries: Sequence[DataEntry]
     ) -> Mapping[str, int]:
-        """Add files to a draft; the contents that are missing, and how much is there of each."""
+        """Add files to a draft; returns the missing contents, with the bytes received of each."""
         if _DRAFT.fullmatch(draft) is None:
             raise Invalid(f"{draft[:80]!r} cannot be the name of a draft.")
         for each in entries:
@@ -74,7 +74,7 @@ class LocalPoolData:
             return {each: contents.received(each) for each in missing}
 
     def receive(self, space: PoolSpace, parts: Iterable[ContentPart]) -> Mapping[str, int]:
-        """Keep parts of contents that drafts name; how much is there now of those not whole."""
+        """Keep parts of contents that drafts name; returns the incomplete ones likewise."""
         there: dict[str, int] = {}
         whole: dict[str, ContentPart] = {}
         with self._opened(space) as (index, contents):
@@ -113,12 +113,12 @@ class LocalPoolData:
             return there
 
     def publish(self, space: PoolSpace, draft: str, below: str, owner: str) -> int:
-        """Make all files of a draft visible at once, below a path; how many they are."""
+        """Make all files of a draft visible at once, below a path; returns how many."""
         with self._opened(space) as (index, _), index.writing():
             return publish_draft(index, draft, below, owner, self._now_ms())
 
     def list_files(self, space: PoolSpace, path: str, after: str, limit: int) -> DataFiles:
-        """The files at and below a path, after one of them, at most so many."""
+        """List files at and below a path, after one of them, up to a limit."""
         if not self._exists(space):
             return DataFiles((), False)
         with self._opened(space) as (index, _):
@@ -138,7 +138,7 @@ class LocalPoolData:
             try:
                 descriptor = contents.open(file.sha256)
             except FileNotFoundError:
-                # It was removed at this moment.
+                # It was removed just now.
                 return None
             try:
                 return file, os.pread(descriptor, limit, offset)
@@ -146,7 +146,7 @@ class LocalPoolData:
                 os.close(descriptor)
 
     def delete(self, space: PoolSpace, path: str) -> int:
-        """Remove the file or the folder at a path; how many files that were."""
+        """Remove the file or the folder at a path; returns how many files."""
         if not self._exists(space):
             return 0
         with self._opened(space) as (index, contents):
@@ -163,7 +163,7 @@ class LocalPoolData:
             return DataUsage(index.count_files(), index.used_bytes(), space.quota_bytes)
 
     def clean(self, spaces: Iterable[PoolSpace]) -> int:
-        """Remove what was kept long enough, and what is no longer needed; how many files."""
+        """Remove expired files, and contents that nothing needs; returns how many files."""
         known = {safe_name(each.pool): each for each in spaces}
         count = 0
         names = sorted(os.listdir(self._folder)) if self._folder.is_dir() else []
@@ -212,7 +212,7 @@ def space_folder(options: LocalOptions, space: PoolSpace) -> Path:
 
 @contextmanager
 def opened_pool(folder: Path) -> Iterator[tuple[Index, Contents]]:
-    """The index and the contents of a pool's data, made if they are missing."""
+    """Open the index and the contents of a pool's data; creates them if they are missing."""
     contents = Contents(folder)
     contents.make()
     with opened_index(folder / _INDEX) as index:
@@ -220,7 +220,7 @@ def opened_pool(folder: Path) -> Iterator[tuple[Index, Contents]]:
 
 
 def check_room(index: Index, space: PoolSpace, more: int) -> None:
-    """Refuse what does not fit into the pool's quota."""
+    """Refuse bytes that do not fit into the pool's quota."""
     used = index.used_bytes()
     if more and used + more > space.quota_bytes:
         raise Conflict(
@@ -231,7 +231,7 @@ def check_room(index: Index, space: PoolSpace, more: int) -> None:
 
 
 def _check_disk(contents: Contents, more: int) -> None:
-    """Refuse what would fill the disk that tasks need, too."""
+    """Refuse bytes that would fill the disk, which tasks need, too."""
     found = os.statvfs(contents.folder)
     if more and found.f_bavail * found.f_frsize - more < _LEFT_BYTES:
         raise Unavailable(
@@ -243,14 +243,14 @@ def _check_disk(contents: Contents, more: int) -> None:
 def keep_contents(
     space: PoolSpace, index: Index, contents: Contents, files: Mapping[str, tuple[Path, int]]
 ) -> None:
-    """Make files contents, by checksum, if there is room for all of them.
+    """Turn files into contents, by checksum, if there is room for all of them.
 
-    They are on the disk before the index names them.
+    They are on disk before the index names them.
     """
     with index.writing():
         known = index.known(files)
         new = {sha256: size for sha256, (_, size) in files.items() if sha256 not in known}
-        # What was expected has its room already.
+        # Expected contents have their space reserved already.
         check_room(index, space, sum(new[each] for each in new if not index.is_expected(each)))
         for sha256, (path, _) in files.items():
             if sha256 in known:
@@ -280,7 +280,7 @@ def publish_draft(index: Index, draft: str, below: str, owner: str, now_ms: int)
 
 
 def drop_unnamed(index: Index, contents: Contents) -> None:
-    """Drop contents that neither a file nor a draft has.
+    """Drop contents that neither a file nor a draft names.
 
     A crash between the two transactions leaves files that nothing names; these are strays.
     """
@@ -289,7 +289,7 @@ def drop_unnamed(index: Index, contents: Contents) -> None:
         index.forget_contents(dropped)
     if dropped:
         with index.writing():
-            # Those that came again meanwhile stay.
+            # Contents that were uploaded again meanwhile stay.
             for sha256 in set(dropped) - index.known(dropped):
                 contents.drop(sha256)
 

@@ -1,7 +1,8 @@
-"""Folders of tasks from the data of pools, and into it; done by supervisors, outside of sandboxes.
+"""Copies folders of tasks from and to the data of pools; run by supervisors, outside of sandboxes.
 
-A folder that is only read is made of links to the contents themselves: it costs no room, and stays
-as it is whatever is written to the pool meanwhile. What a task leaves becomes visible at once.
+A folder that is only read consists of links to the contents themselves: it takes no space, and
+stays the same whatever is written to the pool meanwhile. The outputs of a task become visible all
+at once.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from bough.backends.local.pool_data.pool_store import (
 from bough.errors import BoughError
 from bough.model.pool_data import DataEntry, DataFile, PoolSpace, data_path_fault
 
-#: What is copied before it becomes contents.
+#: How many bytes and files to copy before they become contents.
 _BATCH_FILES, _BATCH_BYTES = 1_000, 256 << 20
 _CHUNK = 1 << 24
-#: Errors of a link that a copy can replace: another disk, too many names, or it is not allowed.
+#: Errors of linking after which a copy helps: another disk, too many links, or not allowed.
 _UNLINKABLE = (errno.EXDEV, errno.EMLINK, errno.EPERM)
 
 
 def fetch_tree(copy: Copy, place: PoolPlace) -> Copied:
-    """Make a folder of what is at a path in the data of a pool; nothing there is no error."""
+    """Make a folder of everything at a path in a pool's data; empty if there is nothing."""
     with _guarded(place, "read"), made(Path(copy.target)) as target:
         if not Path(place.folder).exists():
             return Copied()
@@ -91,7 +92,7 @@ class _Maker:
             if not linkable or not self._link(file, folder, last):
                 self._write(file, folder, last)
         except FileExistsError:
-            # The spec has a file of that name for the working folder, and comes first.
+            # The spec has a file of that name for the working folder, which takes precedence.
             return
         except FileNotFoundError:
             raise CopyFailed(f"{file.path} was removed while it was read") from None
@@ -127,7 +128,7 @@ class _Maker:
 
 
 class _Storing:
-    """One folder or file on its way into the data of a pool."""
+    """Copies one folder or file into the data of a pool."""
 
     def __init__(self, copy: Copy, place: PoolPlace, index: Index, contents: Contents) -> None:
         self._copy = copy
@@ -137,7 +138,8 @@ class _Storing:
         self._walk = Walk(copy.source, copy.bounds)
         self._draft = f"task-{secrets.token_hex(16)}"
         self._below = place.path
-        #: What is not a content yet, by checksum: its file and its size; and what names it.
+        #: Copies that are not contents yet, by checksum, with file and size; and the files that
+        #: name them.
         self._files: dict[str, tuple[Path, int]] = {}
         self._entries: list[DataEntry] = []
         self._bytes = 0
@@ -224,14 +226,14 @@ class _Storing:
             self._flush()
 
     def _is_same(self, about: os.stat_result, parts: tuple[str, ...]) -> bool:
-        """Whether it was written before and has not changed, as most of a checkpoint has not."""
+        """Whether a file was stored before and is unchanged, as most of a checkpoint is."""
         path = "/".join((*([self._below] if self._below else []), *parts))
         there = self._index.find(_space(self._place), path)
         wanted = (about.st_size, about.st_mtime_ns)
         return there is not None and (there.size_bytes, there.modified_ns) == wanted
 
     def _take(self, file: int, size: int) -> str:
-        """Copy a file, unless its content is there already; its checksum."""
+        """Copy a file, unless its content exists already; returns its checksum."""
         waiting = sum(each for _, each in self._files.values())
         if self._index.used_bytes() + waiting + size > self._place.quota_bytes:
             sha256 = hash_open(file)
@@ -247,7 +249,7 @@ class _Storing:
         return sha256
 
     def _flush(self) -> None:
-        """Make what was copied contents; the draft names them first, so that they stay."""
+        """Turn the copies into contents; the draft names them first, so that they are kept."""
         if self._entries:
             with self._index.writing():
                 self._index.add_to_draft(self._draft, self._entries, _now_ms())
@@ -287,7 +289,7 @@ def _finish(target: int, file: DataFile, account: UserAccount | None) -> None:
 
 
 def _relative(file: DataFile, path: str) -> str:
-    """The path of a file below another; a file itself keeps its name."""
+    """The path of a file below another; for the path itself, its name."""
     if file.path == path:
         return path.rpartition("/")[2]
     return file.path[len(path) + 1 :] if path else file.path

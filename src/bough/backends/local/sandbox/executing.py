@@ -9,10 +9,10 @@ from pathlib import Path
 
 from bough.errors import BoughError
 
-#: If memory runs out, the kernel kills tasks before the server and others.
+#: If memory runs out, the kernel kills tasks before the server and other programs.
 _OOM_SCORE, _OOM_SCORE_FILE = "200", Path("/proc/self/oom_score_adj")
-#: Signals that are not as usual in a supervisor: Python ignores the first two, the fork server the
-#: others; supervisors handle the last two.
+#: Signals that a supervisor does not leave at their default: Python ignores the first two, the fork
+#: server the others; supervisors handle the last two.
 CHANGED_SIGNALS = (
     signal.SIGPIPE,
     signal.SIGXFSZ,
@@ -32,12 +32,12 @@ def reset_signals() -> None:
 
 
 def prefer_to_be_killed() -> None:
-    """Let the kernel kill this before the server, where it asks that of tasks."""
+    """Let the kernel kill this process before the server when memory runs out."""
     _OOM_SCORE_FILE.write_text(_OOM_SCORE)
 
 
 def execute(argv: tuple[str, ...], environment: dict[str, str]) -> None:
-    """Become a program; raises in words why that is not possible."""
+    """Become a program; raises a sentence that says why that is not possible."""
     try:
         os.execvpe(argv[0], argv, environment)  # noqa: S606 - this is what it is for
     except OSError as error:

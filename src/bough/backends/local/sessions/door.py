@@ -1,6 +1,6 @@
 """The supervisor's side of sessions: a Unix socket in the attempt's folder, for its server alone.
 
-Whatever a session leaves when its process ends, also by a kill, is ended here.
+Ends everything that a session leaves behind when its process ends or is killed.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from bough.backends.local.sessions.joining import RunningTask
 from bough.backends.local.sessions.session_group import SessionGroup
 from bough.backends.local.sessions.session_process import be_session
 
-#: How many sessions one task has at a time.
+#: The most sessions of one task at a time.
 MOST_SESSIONS = 256
 _BACKLOG = 128
 _CREDENTIALS = struct.Struct("3i")
 
 
 class SessionDoor:
-    """Lets sessions of one task in, for as long as it runs."""
+    """Accepts the sessions of one task, for as long as it runs."""
 
     def __init__(self, folder: AttemptFolder, task: RunningTask) -> None:
         self._folder = folder
@@ -43,7 +43,7 @@ class SessionDoor:
         return tuple(self._groups)
 
     def open(self) -> None:
-        """Let one in."""
+        """Accept one session."""
         try:
             line, _ = self.socket.accept()
         except OSError:
@@ -59,13 +59,13 @@ class SessionDoor:
             self._groups[pid] = group
 
     def ended(self, pid: int) -> None:
-        """A process has ended; if it was that of a session, so does everything of it."""
+        """A process has ended; if it was a session's, end everything of that session."""
         group = self._groups.pop(pid, None)
         if group is not None:
             group.end()
 
     def close(self) -> None:
-        """The task ends: no more sessions, and an end to those that there are."""
+        """The task ends: accept no more sessions, and end the existing ones."""
         self.socket.close()
         os.close(self._task.process)
         with contextlib.suppress(OSError):
@@ -77,7 +77,7 @@ class SessionDoor:
         self._groups.clear()
 
     def _listen(self) -> None:
-        # By a descriptor of the folder, since the path of such a socket has to be short.
+        # By a descriptor of the folder, since the path of a Unix socket has to be short.
         folder = os.open(self._folder.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         before = os.umask(0o177)
         try:

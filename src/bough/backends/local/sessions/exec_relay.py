@@ -1,7 +1,7 @@
-"""A command in a task and its client: what is typed, what is shown, sizes, signals, the end.
+"""Connects a command in a task with its client: input, output, sizes, signals, exit code.
 
-With a terminal the command starts once its size is known. It ends when its client goes; what it
-has written until its end is still sent.
+With a terminal, the command starts once the size is known. It is ended when its client goes; output
+that it wrote before its end is still sent.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from bough.websocket.frames import GOING_AWAY, PROTOCOL_FAULT, Piece
 from bough.websocket.peer import Peer
 from bough.websocket.relay import READ, WRITE, Outgoing
 
-#: What can be sent to the command.
+#: The signals that can be sent to the command.
 _SIGNALS = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGKILL", "SIGUSR1", "SIGUSR2", "SIGCONT")
 _CANNOT_START = 127
 _END_OF_FILE = b"\x04"
@@ -53,11 +53,11 @@ class ExecRelay:
         self._start = start
         self._process: TaskProcess | None = None
         self._input: Outgoing | None = None
-        #: What the command writes, and the channel that it is sent on.
+        #: The command's outputs, and the channel of each.
         self._outputs: dict[int, int] = {}
         self._exited = False
         self._plain = PlainInput()
-        #: The channel of the message that is being read, and what it has so far if it is no stream.
+        #: The channel of the message that is being read; its bytes so far, unless it is a stream.
         self._channel: int | None = None
         self._message = bytearray()
         self._first = bytearray()
@@ -70,7 +70,7 @@ class ExecRelay:
             self._take()
 
     def interests(self) -> dict[int, int]:
-        """The client is read while the command takes it, and the other way round."""
+        """The client is read only while the command takes its input, and the other way round."""
         found: dict[int, int] = {}
         given = self._input
         reads = self.peer.readable and not (given is not None and given.pending)
@@ -101,7 +101,7 @@ class ExecRelay:
         self._settle()
 
     def tick(self) -> None:
-        """Keep the connection in use; the client has had its time to close it, too."""
+        """Ping if needed; drop the connection if the client takes too long to close it."""
         self.ended = self._closed_before and self.peer.closing
         self._closed_before = self.peer.closing and not self.peer.pending
         self.peer.keep_busy()
@@ -163,7 +163,7 @@ class ExecRelay:
             self._obey(channel, message)
 
     def _obey(self, channel: int | None, message: bytes) -> None:
-        """A whole message that is no stream."""
+        """Act on a whole message of a channel that is not a stream."""
         if channel == SIZE:
             size = read_size(message)
             if size is not None:
@@ -199,7 +199,7 @@ class ExecRelay:
             self._fail(error.message)
             return
         if process.input is not None:
-            # A terminal is read and written by one descriptor.
+            # A terminal uses one descriptor for reading and writing.
             descriptor = os.dup(process.input) if wanted.terminal else process.input
             self._input = Outgoing(descriptor)
         self._outputs = dict(zip(process.outputs, (OUTPUT, ERRORS), strict=False))
@@ -213,13 +213,13 @@ class ExecRelay:
         self.peer.close()
 
     def _give(self, descriptor: int) -> bool:
-        """Send what the command has written; whether there was anything."""
+        """Send what the command has written; returns whether there was anything."""
         try:
             size = os.readv(descriptor, [self._buffer[1:]])
         except BlockingIOError:
             return False
         except OSError:
-            # A terminal that no program has open any more.
+            # No program has the terminal open any more.
             size = 0
         if not size:
             del self._outputs[descriptor]
@@ -232,7 +232,7 @@ class ExecRelay:
         return True
 
     def _settle(self) -> None:
-        """Once the command has ended and all that it wrote is sent, say how it ended."""
+        """Once the command has ended and all its output is sent, send how it ended."""
         if not self._exited or self._process is None or self.ended:
             return
         while not self.peer.pending and any(self._give(each) for each in tuple(self._outputs)):

@@ -1,4 +1,4 @@
-"""Enters the namespaces of a running task, those of the server left behind."""
+"""Moves a process from the server's namespaces into those of a running task."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _NS_GET_USERNS = 0xB701
 
 
 class RunningTask(NamedTuple):
-    """A task that runs, as its supervisor knows it."""
+    """A running task, as its supervisor knows it."""
 
     command: TaskCommand
-    #: A process of it that stays for as long as the task; see `find_inner`.
+    #: A process that lives as long as the task; see `find_inner`.
     pid: int
-    #: A descriptor of that process, which stands for no other one when its number is used again.
+    #: A pidfd of that process, which stays valid when the process id is reused.
     process: int
     group: Cgroup | None
-    #: The limit on open files that it has.
+    #: Its limit on open files.
     limit: tuple[int, int]
 
 
 def find_inner(task: RunningTask) -> RunningTask:
-    """The same with a process that is in the namespaces of the task, now that it runs.
+    """The same task, with a process that is inside its namespaces.
 
-    Bubblewrap stays outside; its child is the init process of the namespace, and comes a moment
-    after the program was started. Refused where no such process is found: what is outside of a
-    sandbox is never entered in its place.
+    Bubblewrap stays outside; its child is the init process of the namespace, and appears a moment
+    after bubblewrap started. If no such process is found, the session is refused: namespaces
+    outside of the sandbox are never entered instead.
     """
     if task.command.sandbox is None:
         return task
@@ -61,7 +61,7 @@ def find_inner(task: RunningTask) -> RunningTask:
 
 
 def shares_network(task: RunningTask) -> bool:
-    """Whether its network is that of this machine."""
+    """Whether the task uses the network of this machine."""
     try:
         return _identity("self", "net") == _identity(str(task.pid), "net")
     except OSError:
@@ -69,12 +69,12 @@ def shares_network(task: RunningTask) -> bool:
 
 
 def join_network(task: RunningTask) -> None:
-    """Enter its network, for good."""
+    """Enter the task's network, for good."""
     _join(task, ("net",))
 
 
 def join_all(task: RunningTask) -> None:
-    """Enter everything that the task is in; only children are in its process namespace."""
+    """Enter all namespaces of the task; only new children get into its process namespace."""
     if task.command.sandbox is not None:
         syscalls.leave_keyring()
     _join(task, tuple(_KINDS))
@@ -102,8 +102,8 @@ def _join(task: RunningTask, names: tuple[str, ...]) -> None:
 def _enter(opened: dict[str, int]) -> None:
     """Enter namespaces, each through the user namespace that it belongs to.
 
-    These lie within each other: that of the group, and those that bubblewrap makes for a task. So
-    the task's own one is the last, after which there is no right to the others.
+    User namespaces are nested: the group's, and within it those that bubblewrap makes for the task.
+    So the task's own comes last; from within it the others can no longer be entered.
     """
     current = os.stat("/proc/self/ns/user")
     for name, descriptor in opened.items():
@@ -118,7 +118,7 @@ def _enter(opened: dict[str, int]) -> None:
 
 
 def _check_alive(task: RunningTask) -> None:
-    """It is still the same process, so what was opened by its number is its own."""
+    """Check that it is still the same process, so that what was opened by its id is its own."""
     poll = select.poll()
     poll.register(task.process, select.POLLIN)
     if poll.poll(0):
@@ -126,7 +126,7 @@ def _check_alive(task: RunningTask) -> None:
 
 
 def _is_outside(pid: int) -> bool:
-    """Whether a process sees the processes or the files of this one."""
+    """Whether a process shares this one's process or mount namespace."""
     return any(_identity("self", each) == _identity(str(pid), each) for each in ("pid", "mnt"))
 
 

@@ -1,6 +1,6 @@
-"""The server's side of sessions: opens one at the door of an attempt.
+"""The server's side of sessions: opens a session at the door of an attempt.
 
-It needs nothing but the folder of the attempts, so any process of the machine can do it.
+It needs only the folder of the attempts, so any process of the machine can do it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _NOT_RUNNING = "The task does not run, or was started by an older version that l
 
 
 def open_session(folders: Folders, attempt: str, wanted: SessionRequest) -> int:
-    """A line to a new session: the descriptor of a Unix socket of packets.
+    """Open a session; returns the line to it, the descriptor of a Unix packet socket.
 
-    What is read from it are `SessionNews`; connections are handed over on it. Closing it ends
-    the session.
+    The line delivers `SessionNews`, and connections are handed over on it. Closing it ends the
+    session.
     """
     line = _connect(folders, attempt)
     try:
@@ -52,7 +52,7 @@ def _connect(folders: Folders, attempt: str) -> socket.socket:
     try:
         above = os.open(folder.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            # The path of such a socket has to be short.
+            # The path of a Unix socket has to be short.
             line.connect(f"/proc/self/fd/{above}/{folder.sessions.name}")
         finally:
             os.close(above)

@@ -1,8 +1,8 @@
-"""Connections and datagrams to a port of a task, and their client.
+"""Connects a client with a port of a task: connections and datagrams.
 
-The client has one websocket to control the session, and says on it with which key the next one
-comes, which carries one connection. Datagrams come on the first one, each with the address that
-it came from at the client's side.
+The client controls the session by one websocket. On it the client announces the key of each further
+websocket, which carries one connection. Datagrams use the first websocket, each with the address
+that it came from on the client's side.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ from bough.websocket.frames import GOING_AWAY, PROTOCOL_FAULT, TOO_LARGE
 from bough.websocket.peer import Peer
 from bough.websocket.relay import READ, WRITE
 
-#: Datagrams are no longer; each has an IPv4 address and a port before it.
+#: The longest datagram; each is preceded by an IPv4 address and a port.
 _ADDRESS_BYTES = 6
 _MOST_DATAGRAM = 65_536 + _ADDRESS_BYTES
 _MOST_MESSAGE = 16_384
 _LONGEST_KEY = 200
-#: How many addresses of the client's side have a socket at a time.
+#: How many addresses on the client's side can have a socket at a time.
 _MOST_ADDRESSES = 256
-#: What waits for a slow client is not read; the kernel drops datagrams then.
 _LOOPBACK = "127.0.0.1"
 
 
 class Control:
-    """The websocket that says which connections come."""
+    """The websocket on which the client announces connections."""
 
     def __init__(self, peer: Peer, announce: Callable[[str], None]) -> None:
         self.ended = False
@@ -45,7 +44,7 @@ class Control:
         return {self.peer.fileno(): wanted} if wanted else {}
 
     def ready(self, descriptor: int, events: int) -> None:
-        """Read on."""
+        """Read what has arrived."""
         del descriptor
         if events & WRITE:
             self.peer.flush()
@@ -83,20 +82,20 @@ class Control:
 
 
 class Datagrams:
-    """A websocket whose messages are datagrams to and from a port."""
+    """A websocket whose messages are datagrams to and from a port of the task."""
 
     def __init__(self, peer: Peer, port: int) -> None:
         self.ended = False
         self.peer = peer
         self._port = port
         self._message = bytearray()
-        #: By the address of the client's side, the one that was used last at the end.
+        #: Sockets by address on the client's side, the most recently used last.
         self._sockets: dict[bytes, socket.socket] = {}
         if peer.has_rest:
             self._take()
 
     def interests(self) -> dict[int, int]:
-        """Sockets are read while the client takes what comes."""
+        """Sockets are read only while the client keeps up; else the kernel drops datagrams."""
         found = {self.peer.fileno(): READ | (WRITE if self.peer.pending else 0)}
         if not self.peer.pending:
             found |= {each.fileno(): READ for each in self._sockets.values()}
@@ -112,7 +111,7 @@ class Datagrams:
             return
         for address, each in self._sockets.items():
             if each.fileno() == descriptor:
-                # Nothing may listen there, which is said on the next read.
+                # An error of an earlier send: nothing listens on that port.
                 with contextlib.suppress(OSError):
                     self.peer.send(address + each.recv(_MOST_DATAGRAM))
                 return
@@ -154,13 +153,13 @@ class Datagrams:
             found.setblocking(False)
             found.connect((_LOOPBACK, self._port))
         self._sockets[address] = found
-        # What cannot be sent is lost, as datagrams are.
+        # A datagram that cannot be sent is lost, as datagrams may be.
         with contextlib.suppress(OSError):
             found.send(data)
 
 
 def connect(port: int, timeout_s: float = 5.0) -> socket.socket:
-    """A connection to a port of the network that this process is in."""
+    """Connect to a port in this process's network namespace."""
     made = socket.create_connection((_LOOPBACK, port), timeout_s)
     with contextlib.suppress(OSError):
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

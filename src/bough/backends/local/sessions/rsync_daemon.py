@@ -1,7 +1,7 @@
-"""Rsync in a task: its own program, as a daemon for one connection, with the task's rights.
+"""Runs rsync in a task, as a daemon for one connection with the task's permissions.
 
-Existing clients know the module `osmo`, which is the working folder here; the others are named
-after what they hold.
+The module `osmo`, which existing clients know, is the working folder; the others are named after
+their contents.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from bough.backends.local.sessions.joining import RunningTask
 from bough.backends.local.sessions.task_process import CommandInTask
 
 PROGRAM = "rsync"
-#: Newer versions read their configuration from nothing but a plain file, which the task itself
-#: writes; it is gone when the connection is.
+#: Newer versions of rsync read their configuration only from a plain file. This script writes one
+#: within the task, and removes it after the connection.
 _SCRIPT = """
 file=$(mktemp) || exit 1
 printf %s "$1" > "$file"
@@ -27,7 +27,7 @@ exit $code
 
 
 def modules(task: RunningTask) -> dict[str, str]:
-    """The folders that can be reached, by the names of their modules."""
+    """The folders that rsync can reach, by module name."""
     command = task.command
     environment = command.environment
     return {
@@ -52,7 +52,7 @@ def _configuration(task: RunningTask) -> str:
     ]
     account = task.command.account
     if os.geteuid() == 0 and account is None:
-        # It would become another user by itself.
+        # Otherwise rsync would switch to another user by itself.
         lines += ["uid = 0", "gid = 0"]
     for name, path in modules(task).items():
         lines += [f"[{name}]", f"path = {path}", "read only = no"]

@@ -1,4 +1,4 @@
-"""The control group of a session, below that of its task: it has its limits, and ends with it."""
+"""The control group of a session, below its task's: it shares the task's limits and its end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SessionGroup(msgspec.Struct, frozen=True):
 
     @classmethod
     def below(cls, group: Cgroup | None, name: str) -> SessionGroup:
-        """The group of a session; without one of the task there is none."""
+        """The group of a session; none if the task has no group."""
         if group is None:
             return cls()
         distinct = dict.fromkeys(group.folders.values())
@@ -34,7 +34,7 @@ class SessionGroup(msgspec.Struct, frozen=True):
             Path(each).mkdir(exist_ok=True)
 
     def add(self, pid: int) -> None:
-        """Move a process into it, with all children that it will have."""
+        """Move a process into the group, so that its future children are in it, too."""
         for each in self.folders:
             Path(each, "cgroup.procs").write_text(str(pid))
 

@@ -1,6 +1,6 @@
-"""A session from its request to its end, in a process that the supervisor forked for it.
+"""Runs one session, in a process that the supervisor forked for it.
 
-It has one thread and a line to the server. It ends with the line, and whatever it started ends
+It has one thread and a line to the server. It ends with the line, and everything it started ends
 with it.
 """
 
@@ -37,10 +37,10 @@ from bough.websocket.frames import REFUSED
 from bough.websocket.peer import Peer
 from bough.websocket.relay import Forwarding, Listener, Loop
 
-#: Messages on the line are no longer.
+#: The longest message on the line.
 LINE_BYTES = 128 << 10
 _REQUEST_S = 10.0
-#: How many connections one session has at a time.
+#: The most connections of one session at a time.
 MOST_CONNECTIONS = 200
 _UNREACHED = "nothing of the task listens on port {port}: {reason}"
 
@@ -56,7 +56,7 @@ def be_session(task: RunningTask, group: SessionGroup, line: socket.socket) -> N
         descriptor = _close_others(line.detach(), task.process)
         kept = task._replace(process=descriptor[1])
         Session(kept, group, socket.socket(fileno=descriptor[0])).run()
-    except BaseException:  # it is told in the log of the supervisors
+    except BaseException:  # it goes to the supervisors' log
         with contextlib.suppress(OSError):
             traceback.print_exc()
     os._exit(0)
@@ -73,7 +73,7 @@ def _close_others(*kept: int) -> tuple[int, ...]:
 
 
 class Session:
-    """What a client has with a task."""
+    """A session of a client with a task."""
 
     def __init__(self, task: RunningTask, group: SessionGroup, line: socket.socket) -> None:
         self._task = task
@@ -81,11 +81,11 @@ class Session:
         self._line = line
         self._loop = Loop()
         self._wanted = SessionRequest(SessionKind.EXEC)
-        #: The member that the session ends with.
+        #: The member whose end ends the session.
         self._main: ExecRelay | Control | Datagrams | None = None
 
     def run(self) -> None:
-        """Serve it to its end."""
+        """Serve it until it ends."""
         self._line.settimeout(_REQUEST_S)
         request = self._line.recv(LINE_BYTES)
         try:
@@ -125,7 +125,7 @@ class Session:
             join_network(self._task)
 
     def _hear(self, listener: Listener) -> None:
-        """The server hands over a connection, or ends the session."""
+        """Take a connection that the server hands over, or the end of the session."""
         try:
             content, descriptors, _, _ = socket.recv_fds(self._line, LINE_BYTES, 1)
         except BlockingIOError:
@@ -139,7 +139,7 @@ class Session:
             self._serve(connection, msgspec.json.decode(content, type=SessionConnection))
 
     def _serve(self, connection: socket.socket, told: SessionConnection) -> None:
-        # There is always room for so little on a connection that was just made.
+        # A new connection always has room for so few bytes.
         with contextlib.suppress(OSError):
             connection.send(told.head)
         peer = Peer(connection, server=True, rest=told.rest)
@@ -189,7 +189,7 @@ class Session:
 
 
 def _reap(process: TaskProcess, listener: Listener) -> None:
-    """Take note that a daemon for one connection has ended."""
+    """Reap the daemon of a connection that has ended."""
     listener.ended = True
     process.wait()
     os.close(process.ended)

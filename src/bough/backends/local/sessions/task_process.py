@@ -1,7 +1,7 @@
 """Starts a command in a running task: in its namespaces, control group, account and environment.
 
-A process in between joins the namespaces and stays outside of the process namespace, where its
-child is the command. Both are killed when the session's process ends.
+An intermediate process joins the namespaces but stays outside of the process namespace; its child,
+inside, is the command. Both are killed when the session's process ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bough.backends.local.sessions.joining import RunningTask, join_all
 from bough.backends.local.sessions.session_group import SessionGroup
 from bough.errors import BoughError
 
-#: What the process says before it becomes the command.
+#: What the intermediate process reports before the command starts.
 _STARTED, _TERMINAL, _FAILED = b"P", b"T", b"E"
 _MESSAGE_BYTES = 4_096
 _START_S = 20.0
@@ -43,22 +43,22 @@ class CommandInTask(msgspec.Struct, frozen=True):
     terminal: bool = False
     rows: int = 24
     columns: int = 80
-    #: A socket that is its standard input and output; `None`: pipes, or a terminal.
+    #: A socket for its standard input and output; `None`: pipes, or a terminal.
     stream: int | None = None
 
 
 class TaskProcess(NamedTuple):
     """A command that runs in a task."""
 
-    #: The process in between, a child of this one, which ends as the command does.
+    #: The intermediate process, a child of this one, which ends as the command does.
     pid: int
-    #: A descriptor of it, which can be read from when it has ended.
+    #: Its pidfd, which becomes readable when it has ended.
     ended: int
-    #: The number of the command itself, which leads its process group.
+    #: The process id of the command, which leads its process group.
     command: int
-    #: What its input is written to; `None`: it has a socket.
+    #: Where to write its input; `None`: it has a socket.
     input: int | None
-    #: What it writes: its output and its errors, or both to a terminal.
+    #: Where to read its output and its errors; a terminal has both.
     outputs: tuple[int, ...]
 
     def send_signal(self, number: int) -> None:
@@ -67,19 +67,19 @@ class TaskProcess(NamedTuple):
             os.killpg(self.command, number)
 
     def resize(self, rows: int, columns: int) -> None:
-        """Change the size of its terminal; its programs are told by the kernel."""
+        """Change the size of its terminal; the kernel tells its programs."""
         with contextlib.suppress(OSError):
             _set_window(self.outputs[0], rows, columns)
 
     def wait(self) -> int:
-        """Its exit code, as shells have it; it has ended."""
+        """The exit code of the ended command, as shells count it."""
         _, status = os.waitpid(self.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         return code if code >= 0 else 128 - code
 
 
 def start(task: RunningTask, group: SessionGroup, wanted: CommandInTask) -> TaskProcess:
-    """Start a command in a task, or say in words why that is not possible."""
+    """Start a command in a task; raises a sentence that says why that is not possible."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pipes = _make_pipes(task, wanted)
     pid = os.fork()
@@ -114,14 +114,14 @@ def _make_pipes(task: RunningTask, wanted: CommandInTask) -> list[tuple[int, int
         theirs, ours = (reading, writing) if number == 0 else (writing, reading)
         account = task.command.account
         if account is not None and os.geteuid() == 0:
-            # So that it can be opened again, as /dev/stdout.
+            # The command's account owns it, so that it can be opened again as /dev/stdout.
             os.fchown(theirs, account.user_id, account.group_id)
         pairs.append((ours, theirs))
     return pairs
 
 
 def _hear(line: socket.socket, *, terminal: bool) -> tuple[int, int | None]:
-    """The number of the command, and its terminal; returns when it has become its program."""
+    """Receive the command's process id and terminal; returns when its program has started."""
     command, opened = 0, None
     while True:
         try:
@@ -161,7 +161,7 @@ def _be_between(
         line.send(_STARTED + str(command).encode())
         line.close()
         _mirror(command)
-    except BaseException as error:  # any error is told to the session
+    except BaseException as error:  # any error is reported to the session
         _tell(line, error)
     os._exit(_NOT_FOUND)
 
@@ -169,9 +169,9 @@ def _be_between(
 def _arrange(
     kept: tuple[int, ...], wanted: CommandInTask, ends: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Have standard streams, and what is kept until the command begins.
+    """Set up the standard streams, and close everything else but what is kept.
 
-    Nothing else is open. The new numbers of what is kept.
+    Returns the new descriptors of what is kept until the command begins.
     """
     os.setsid()
     die_with_parent()
@@ -199,7 +199,7 @@ def _become(task: RunningTask, wanted: CommandInTask, line: socket.socket) -> No
         die_with_parent()
         os.setsid()
         give_up_rights(task.command)
-        # A change of account resets it.
+        # Changing the account resets it.
         die_with_parent()
         environment = dict(task.command.environment)
         if wanted.terminal:
@@ -207,13 +207,13 @@ def _become(task: RunningTask, wanted: CommandInTask, line: socket.socket) -> No
             environment.setdefault("TERM", _TERM)
         _change_folder(task.command.working_folder)
         execute(wanted.argv, environment)
-    except BaseException as error:  # any error is told to the session
+    except BaseException as error:  # any error is reported to the session
         _tell(line, error)
     os._exit(_NOT_FOUND)
 
 
 def _take_terminal(wanted: CommandInTask, line: socket.socket) -> None:
-    """Make a terminal of the task's own, be controlled by it, and give its other end away."""
+    """Open a terminal inside the task, make it the controlling one, and send its other end."""
     main, other = pty.openpty()
     _set_window(main, wanted.rows, wanted.columns)
     fcntl.ioctl(other, termios.TIOCSCTTY, 0)
@@ -228,12 +228,12 @@ def _change_folder(folder: str) -> None:
     try:
         os.chdir(folder)
     except OSError:
-        # The task has removed or closed it.
+        # The task has removed or replaced it.
         os.chdir("/")
 
 
 def _mirror(command: int) -> NoReturn:
-    """Wait for the command, and end as it has ended."""
+    """Wait for the command, and end in the same way."""
     os.closerange(0, os.sysconf("SC_OPEN_MAX"))
     for each in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
         signal.signal(each, signal.SIG_IGN)

@@ -1,8 +1,8 @@
 """A supervisor's process: takes attempts, runs them, and waits for the next ones.
 
-It serves one start at a time, so that a crash of it loses the tasks of one start alone. It waits
-for another one only if nothing of the last is left: no child, no open file, and no secret that a
-later one could come upon. The fork server says when it is not needed any more.
+It serves one start at a time, so that its crash loses the tasks of one start only. It waits for
+another start only if nothing of the last one is left: no child, no open file, and no secret that a
+later start could find. The fork server tells it when it is no longer needed.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from bough.backends.local.supervisor.supervised_task import SupervisedTask
 from bough.backends.local.supervisor.supervisor import Supervisor
 from bough.model.backend import Sight
 
-#: The longest request that one that waits is sent.
+#: The longest request to a waiting supervisor.
 REQUEST_BYTES = 65_536
-#: How many starts one process serves, in case something of each stays in its memory.
+#: How many starts one process serves, in case each leaves something in its memory.
 _STARTS = 1_000
-#: How long it waits for children that end by themselves, such as the way out of a network.
+#: How long to wait for children that end by themselves, such as the gateway of a network.
 _CHILDREN_S = 0.25
 _LINE = 3
-#: What it tells the fork server: its tasks run, or it does not know when; it has nothing to do.
+#: What it tells the fork server: that its tasks run or their start is uncertain; that it is idle.
 SETTLED, WAITING = b"-", b"+"
 
 
 def be_supervisor(setup: Setup, text: bytes, line: socket.socket) -> NoReturn:
-    """Run as a supervisor; `line` leads to the fork server."""
+    """Run as a supervisor; `line` is the connection to the fork server."""
     try:
         os.dup2(line.detach(), _LINE, inheritable=False)
         os.closerange(_LINE + 1, os.sysconf("SC_OPEN_MAX"))
@@ -78,9 +78,9 @@ def be_supervisor(setup: Setup, text: bytes, line: socket.socket) -> NoReturn:
 
 
 def take(setup: Setup, request: SupervisorRequest) -> list[SupervisedTask]:
-    """The tasks that have no supervisor and were not begun, taken all at once.
+    """Take the tasks that have no supervisor and were not started, all at once.
 
-    None of them where another server may decide since they were requested.
+    Takes none if another server may have taken over since they were requested.
     """
     folders = folders_at(setup.options.folder)
     taken: list[SupervisedTask] = []
@@ -119,7 +119,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _tell(requests: socket.socket) -> None:
-    """Tell the fork server, if it is still there, that this is not starting any more."""
+    """Tell the fork server, if it is still there, that this supervisor has finished starting."""
     with contextlib.suppress(OSError):
         requests.send(SETTLED, socket.MSG_DONTWAIT)
 
@@ -130,7 +130,7 @@ def _serve(
     limit: tuple[int, int],
     settled: Callable[[], None],
 ) -> bool:
-    """Run some attempts to their end; whether this process can do it again."""
+    """Run some attempts to their end; returns whether this process can serve another start."""
     supervisor = None
     try:
         tasks = take(setup, request)
@@ -158,7 +158,7 @@ def _serve(
 
 @contextlib.contextmanager
 def _something_runs(setup: Setup) -> Iterator[None]:
-    """Hold a lock with all other supervisors that have tasks, also if this process is killed."""
+    """Hold a lock that all supervisors with tasks share, so that others see that tasks run."""
     path = folders_at(setup.options.folder).running
     descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
@@ -182,12 +182,12 @@ def _has_let_go(opened: list[str]) -> bool:
 
 
 def _open_files() -> list[str]:
-    """The numbers of all open files."""
+    """All open descriptors."""
     return sorted(os.listdir("/proc/self/fd"))
 
 
 def _refuse(setup: Setup, names: Sequence[str], end: AttemptEnd) -> None:
-    """Record that these cannot be supervised; those that have a supervisor are left alone."""
+    """Record that these attempts cannot be supervised, except those that have a supervisor."""
     for name in names:
         with contextlib.suppress(OSError):
             lock = AttemptLock(folders_at(setup.options.folder).of(name).state)

@@ -10,7 +10,7 @@ down_revision = "0018"
 
 
 def upgrade() -> None:
-    """Make the table of what workflows wait for."""
+    """Create the table of the workflows that others wait for."""
     op.create_table(
         "workflow_predecessors",
         sa.Column("workflow_uuid", sa.Text, primary_key=True),

@@ -12,7 +12,7 @@ BIG = sa.BigInteger()
 
 
 def upgrade() -> None:
-    """Make the tables of apps, and the columns by which workflows name one."""
+    """Create the tables of apps, and the columns that link a workflow to its app."""
     op.create_table(
         "apps",
         sa.Column("uuid", sa.Text, primary_key=True),

@@ -12,7 +12,7 @@ BIG = sa.BigInteger()
 
 
 def upgrade() -> None:
-    """Make the table, and say of workflows which element of which array they are."""
+    """Create the table, and the columns that say which element of an array a workflow is."""
     op.create_table(
         "workflow_arrays",
         sa.Column("uuid", sa.Text, primary_key=True),

@@ -1,4 +1,4 @@
-"""Users are told by e-mail and webhooks; what is not told yet is kept."""
+"""Users are notified by e-mail and webhooks; unsent notifications are stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BIG = sa.BigInteger()
 
 
 def upgrade() -> None:
-    """Make the table, and let profiles choose webhooks."""
+    """Create the table, and let profiles choose webhooks."""
     op.create_table(
         "notifications",
         sa.Column("number", BIG.with_variant(sa.Integer(), "sqlite"), primary_key=True),

@@ -1,4 +1,4 @@
-"""Groups for which room is being made remember where, so that what moves gets there."""
+"""Groups for which room is being made remember the nodes, so that moved groups get them."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ down_revision = "0022"
 
 
 def upgrade() -> None:
-    """Add the column; what was nominated before goes on without places."""
+    """Add the column; groups that were nominated before continue without nodes."""
     op.add_column("task_groups", sa.Column("nominated_places", sa.JSON(none_as_null=True)))
