@@ -6,7 +6,7 @@ import json
 import socketserver
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email import message_from_string
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +20,9 @@ class Hooks:
         self.address = address
         self.statuses: list[int] = []
         self.got: list[tuple[str, Any]] = []
+        #: Paths at which an answer comes a byte at a time, and never ends by itself.
+        self.slow: set[str] = set()
+        self.over = threading.Event()
 
 
 @contextmanager
@@ -31,6 +34,9 @@ def receiving_hooks() -> Iterator[Hooks]:
         def do_POST(self) -> None:  # http.server's name
             content = self.rfile.read(int(self.headers["Content-Length"]))
             found.got.append((self.path, json.loads(content)))
+            if self.path in found.slow:
+                self._trickle()
+                return
             status = found.statuses.pop(0) if found.statuses else 200
             self.send_response(status)
             if status == 302:
@@ -38,10 +44,19 @@ def receiving_hooks() -> Iterator[Hooks]:
             self.send_header("Content-Length", "0")
             self.end_headers()
 
+        def _trickle(self) -> None:
+            self.close_connection = True
+            with suppress(OSError):
+                while not found.over.wait(0.02):
+                    self.wfile.write(b"x")
+
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     found = Hooks(f"http://127.0.0.1:{server.server_address[1]}")
     with _served(server):
-        yield found
+        try:
+            yield found
+        finally:
+            found.over.set()
 
 
 class Mails:

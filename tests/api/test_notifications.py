@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 
 from bough.control.records import notifications
 from bough.errors import Invalid
 from bough.model.notification import EmailSender, NotificationRules
+from bough.server import senders
+from bough.server.notifier import Notifier
 from bough.server.senders import NetworkSender, read_rules
 from tests.api.house import House
 from tests.api.receiving import Hooks, Mails, receiving_hooks, receiving_mail
 
+#: For a machine that is busy with other tests.
+PATIENCE_S = 60
 PROFILE = "/api/profile/settings"
 
 
@@ -49,7 +54,9 @@ class Post:
 
     def run(self) -> int:
         notifications.collect(self.site)
-        return notifications.deliver(self.site, NetworkSender(self.rules))
+        sender = NetworkSender(self.rules)
+        found = notifications.receivers(self.site)
+        return sum(notifications.deliver(self.site, sender, each) for each in found)
 
 
 @pytest.fixture
@@ -131,7 +138,7 @@ def test_what_cannot_be_sent_is_tried_again_and_told_once(ann: House, hooks: Hoo
         found.run()
     assert (3, 1) == (len(hooks.got), len(mails.got))
     with found.site.store.read() as connection:
-        assert [] == notifications.notification_store.due(connection, 2**60, 10)
+        assert [] == notifications.notification_store.receivers(connection, 2**60, 10)
 
 
 def test_after_many_tries_it_is_given_up(ann: House, hooks: Hooks, monkeypatch: pytest.MonkeyPatch):
@@ -146,8 +153,74 @@ def test_after_many_tries_it_is_given_up(ann: House, hooks: Hooks, monkeypatch: 
     assert 2 == len(hooks.got)
 
 
-def _started(house: House) -> str:
-    name = house.submit(1, user="ann")
+def test_a_webhook_that_never_ends_its_answer_holds_up_no_other_user(ann: House, hooks: Hooks):
+    ann.user("bob", "osmo-team-user")
+    found = post(ann, hooks)
+    hooks.slow = {"/ann"}
+    for user in ("ann", "bob"):
+        found.chooses("webhook", f"{hooks.address}/{user}", user=user)
+    notifier = Notifier(found.site, NetworkSender(found.rules))
+    notifier.start()
+    try:
+        ann.finish(_started(ann))
+        _until(lambda: ["/ann"] == [path for path, _ in hooks.got])
+        ann.finish(_started(ann, "bob"))
+        _until(lambda: ["/ann", "/bob"] == [path for path, _ in hooks.got])
+    finally:
+        hooks.over.set()
+        notifier.stop()
+
+
+def test_a_webhook_that_never_ends_its_answer_is_cut_off(
+    ann: House, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(senders, "LONGEST_S", 0.2)
+    found = post(ann, hooks)
+    hooks.slow = {"/told"}
+    found.chooses("webhook", f"{hooks.address}/told")
+    ann.finish(_started(ann))
+    assert 0 == found.run()
+    hooks.slow.clear()
+    ann.time.ms += notifications.LONGEST_PAUSE_MS
+    assert 1 == found.run()
+
+
+def test_where_one_cannot_be_told_the_others_of_the_user_wait_as_long(ann: House, hooks: Hooks):
+    found = post(ann, hooks)
+    found.chooses("webhook", f"{hooks.address}/told")
+    for _ in range(3):
+        ann.finish(_started(ann))
+    hooks.statuses = [500]
+    assert (0, 0, 1) == (found.run(), found.run(), len(hooks.got))
+    ann.time.ms += notifications.LONGEST_PAUSE_MS
+    assert 3 == found.run()
+    # What was tried before comes last, since it may be what the webhook does not take.
+    told = [each["workflow"] for _, each in hooks.got]
+    assert [told[0], *told[1:3], told[0]] == told
+
+
+def test_what_cannot_be_told_for_a_day_is_given_up(ann: House, hooks: Hooks):
+    found = post(ann, hooks)
+    found.chooses("webhook", f"{hooks.address}/told")
+    for _ in range(3):
+        ann.finish(_started(ann))
+    hooks.statuses = [500, 500]
+    found.run()
+    ann.time.ms += notifications.LONGEST_MS + 1
+    assert 0 == found.run()
+    ann.time.ms += notifications.LONGEST_PAUSE_MS
+    assert (0, 2) == (found.run(), len(hooks.got))
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline_s = monotonic() + PATIENCE_S
+    while not condition():
+        assert monotonic() < deadline_s, "it did not come about"
+        sleep(0.02)
+
+
+def _started(house: House, user: str = "ann") -> str:
+    name = house.submit(1, user=user)
     house.settle()
     return name
 

@@ -77,7 +77,8 @@ def test_the_end_of_an_array_is_kept_until_it_was_told_once(world):
         world.finish(element)
     for _ in range(3):
         notifications.collect(site)
-        notifications.deliver(site, outgoing)
+        for each in notifications.receivers(site):
+            notifications.deliver(site, outgoing, each)
         world.time.ms += notifications.LONGEST_PAUSE_MS
     address = f"{world.admin.name}@example.com"
     assert [(Channel.EMAIL, address, f"{name} is COMPLETED")] == outgoing.sent

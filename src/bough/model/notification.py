@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -102,8 +102,15 @@ class Notification(msgspec.Struct, frozen=True):
     number: int = 0
 
 
+class Receiver(NamedTuple):
+    """A user, by one channel."""
+
+    user: str
+    channel: Channel
+
+
 class Sender(Protocol):
-    """Sends notifications; raises OSError if that fails."""
+    """Sends notifications; raises OSError or ValueError if that fails."""
 
     def send(self, channel: Channel, target: str, title: str, data: dict[str, Json]) -> None:
         """Send to one user, at an address that was checked."""

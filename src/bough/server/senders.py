@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import smtplib
+import socket
 import ssl
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from email.message import EmailMessage
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,6 +23,8 @@ from bough.version import VERSION
 
 #: Timeout of each step of sending.
 TIMEOUT_S = 10.0
+#: Timeout of a whole exchange with a webhook, which may answer a byte at a time.
+LONGEST_S = 20.0
 SECURITIES = ("starttls", "tls", "none")
 
 
@@ -29,7 +35,7 @@ class NetworkSender:
         self._rules = rules
 
     def send(self, channel: Channel, target: str, title: str, data: dict[str, Json]) -> None:
-        """Send to one user; raises OSError if that fails."""
+        """Send to one user; raises OSError or ValueError if that fails."""
         if channel is Channel.EMAIL:
             self._mail(target, title, data)
         elif channel is Channel.SLACK:
@@ -74,19 +80,48 @@ def _password(rules: EmailSender) -> str:
 def _post(url: str, body: dict[str, Json]) -> None:
     """Send JSON to a webhook. Redirects are not followed."""
     parts = urlsplit(url)
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
+    secure = parts.scheme == "https"
+    connection = HTTPConnection(parts.hostname or "", parts.port or (443 if secure else 80))
+    connection.default_port = 443 if secure else 80
+    connection.timeout = TIMEOUT_S
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     headers = {"Content-Type": "application/json", "User-Agent": f"bough/{VERSION}"}
     try:
-        connection.request("POST", target, msgspec.json.encode(body), headers)
-        status = connection.getresponse().status
+        connection.connect()
+        with _cut_off(connection.sock):
+            if secure:
+                context = ssl.create_default_context()
+                name = parts.hostname
+                connection.sock = context.wrap_socket(connection.sock, server_hostname=name)
+            connection.request("POST", target, msgspec.json.encode(body), headers)
+            status = connection.getresponse().status
     except HTTPException as error:
         raise OSError(f"the webhook gave no answer: {type(error).__name__}") from None
     finally:
         connection.close()
     if not 200 <= status < 300:
         raise OSError(f"the webhook answered {status}")
+
+
+@contextmanager
+def _cut_off(connection: socket.socket) -> Generator[None]:
+    """Cut a connection off after `LONGEST_S`, however little arrives at a time."""
+    # A copy, since the original becomes part of an encrypted one.
+    copy = connection.dup()
+
+    def cut() -> None:
+        with suppress(OSError):
+            copy.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(LONGEST_S, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        copy.close()
 
 
 def read_rules(path: Path | None) -> NotificationRules:

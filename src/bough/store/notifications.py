@@ -8,7 +8,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.model.access import Profile
-from bough.model.notification import Notification
+from bough.model.notification import Channel, Notification, Receiver
 from bough.store.rows import add, read_all
 from bough.store.schema import NOTIFICATIONS, PROFILES
 
@@ -39,11 +39,24 @@ def chosen_by(connection: sa.Connection, users: Sequence[str]) -> list[Profile]:
     return found
 
 
-def due(connection: sa.Connection, now_ms: int, limit: int) -> list[Notification]:
-    """Some notifications that are due now, in order."""
-    query = sa.select(NOTIFICATIONS).where(NOTIFICATIONS.c.due_ms <= now_ms)
-    order = (NOTIFICATIONS.c.due_ms, NOTIFICATIONS.c.number)
-    return read_all(connection, query.order_by(*order).limit(limit), Notification)
+def receivers(connection: sa.Connection, now_ms: int, limit: int) -> list[Receiver]:
+    """The receivers of notifications that are due now, longest waiting first."""
+    table = NOTIFICATIONS
+    who = (table.c.user, table.c.channel)
+    query = sa.select(*who).where(table.c.due_ms <= now_ms).group_by(*who)
+    query = query.order_by(sa.func.min(table.c.due_ms), *who).limit(limit)
+    return [Receiver(user, Channel(channel)) for user, channel in connection.execute(query)]
+
+
+def due(
+    connection: sa.Connection, now_ms: int, receiver: Receiver, limit: int
+) -> list[Notification]:
+    """Some notifications of a receiver that are due now; those that failed before come last."""
+    table = NOTIFICATIONS
+    query = sa.select(table).where(table.c.due_ms <= now_ms, _is_for(receiver))
+    return read_all(
+        connection, query.order_by(table.c.attempts, table.c.number).limit(limit), Notification
+    )
 
 
 def claim(connection: sa.Connection, found: Notification, until_ms: int) -> bool:
@@ -64,6 +77,23 @@ def postpone(connection: sa.Connection, number: int, due_ms: int, error: str) ->
     connection.execute(query.values(due_ms=due_ms, error=error))
 
 
+def hold(connection: sa.Connection, receiver: Receiver, due_ms: int) -> None:
+    """Make all notifications of a receiver due at a time, or later."""
+    query = sa.update(NOTIFICATIONS).where(_is_for(receiver), NOTIFICATIONS.c.due_ms < due_ms)
+    connection.execute(query.values(due_ms=due_ms))
+
+
+def remove_old(connection: sa.Connection, receiver: Receiver, last_ms: int) -> None:
+    """Give up notifications of a receiver that were created before a time."""
+    old = NOTIFICATIONS.c.created_ms < last_ms
+    connection.execute(sa.delete(NOTIFICATIONS).where(_is_for(receiver), old))
+
+
 def remove(connection: sa.Connection, number: int) -> None:
     """Remove a notification that was sent, or never will be."""
     connection.execute(sa.delete(NOTIFICATIONS).where(NOTIFICATIONS.c.number == number))
+
+
+def _is_for(receiver: Receiver) -> sa.ColumnElement[bool]:
+    table = NOTIFICATIONS
+    return sa.and_(table.c.user == receiver.user, table.c.channel == receiver.channel)

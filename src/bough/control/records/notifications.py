@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from bough.control.people.profiles import target_of
 from bough.control.site import Site
 from bough.model.access import Profile
-from bough.model.notification import Channel, Notification, Sender
+from bough.model.notification import Channel, Notification, Receiver, Sender
 from bough.model.pool import Json
 from bough.model.record import EventKind, StoredEvent
 from bough.model.workflow import ExitCode, Workflow, WorkflowStatus
@@ -37,6 +37,8 @@ OLDEST_MS = 3_600_000
 CLAIM_MS = 120_000
 FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 5_000, 1_800_000
 MOST_ATTEMPTS = 30
+#: Notifications that could not be sent for so long are given up, however often they were tried.
+LONGEST_MS = 86_400_000
 _LONGEST_ERROR = 200
 
 
@@ -149,14 +151,27 @@ def _array_end(connection: sa.Connection, workflow: Workflow) -> tuple[str, str]
     return array.array_id, str(status)
 
 
-def deliver(site: Site, sender: Sender, limit: int = 50) -> int:
-    """Send some due notifications; returns how many were sent."""
+def receivers(site: Site) -> list[Receiver]:
+    """The receivers of notifications that are due now, longest waiting first."""
     with site.store.read() as connection:
-        found = notification_store.due(connection, site.clock.now_ms(), limit)
-    return sum(_deliver(site, sender, each) for each in found)
+        return notification_store.receivers(connection, site.clock.now_ms(), AT_ONCE)
 
 
-def _deliver(site: Site, sender: Sender, found: Notification) -> bool:
+def deliver(site: Site, sender: Sender, receiver: Receiver, limit: int = 50) -> int:
+    """Send some due notifications to one receiver, until one fails; returns how many were sent."""
+    with site.store.read() as connection:
+        found = notification_store.due(connection, site.clock.now_ms(), receiver, limit)
+    sent = 0
+    for each in found:
+        outcome = _deliver(site, sender, each)
+        if outcome is None:
+            break
+        sent += outcome
+    return sent
+
+
+def _deliver(site: Site, sender: Sender, found: Notification) -> bool | None:
+    """Whether it was sent; `None`: that failed, and the next one would fail, too."""
     now_ms = site.clock.now_ms()
     with site.store.write() as connection:
         if not notification_store.claim(connection, found, now_ms + CLAIM_MS):
@@ -168,9 +183,9 @@ def _deliver(site: Site, sender: Sender, found: Notification) -> bool:
             return False
     try:
         sender.send(found.channel, target, found.title, found.data)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         _fail(site, found, error)
-        return False
+        return None
     with site.store.write() as connection:
         notification_store.remove(connection, found.number)
     return True
@@ -184,16 +199,20 @@ def _target(site: Site, connection: sa.Connection, found: Notification) -> str |
     return target_of(site, connection, found.user, found.channel)[0]
 
 
-def _fail(site: Site, found: Notification, error: OSError) -> None:
+def _fail(site: Site, found: Notification, error: OSError | ValueError) -> None:
     attempts = found.attempts + 1
     text = f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
+    receiver = Receiver(found.user, found.channel)
+    now_ms = site.clock.now_ms()
+    pause_ms = min(FIRST_PAUSE_MS << min(attempts, 20), LONGEST_PAUSE_MS)
     with site.store.write() as connection:
         if attempts >= MOST_ATTEMPTS:
             notification_store.remove(connection, found.number)
         else:
-            pause_ms = min(FIRST_PAUSE_MS << min(attempts, 20), LONGEST_PAUSE_MS)
-            due_ms = site.clock.now_ms() + pause_ms
-            notification_store.postpone(connection, found.number, due_ms, text)
+            notification_store.postpone(connection, found.number, now_ms + pause_ms, text)
+        # The others would fail as well, and each would take its time to do so.
+        notification_store.hold(connection, receiver, now_ms + pause_ms)
+        notification_store.remove_old(connection, receiver, now_ms - LONGEST_MS)
     if attempts in (1, MOST_ATTEMPTS):
         what = "is given up" if attempts >= MOST_ATTEMPTS else "is tried again"
         LOG.warning("a notification by %s to %s %s: %s", found.channel, found.user, what, text)
