@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 from bough.errors import Invalid
 from bough.kube_webhook.checks import check
 from bough.kube_webhook.install import configuration, webhook_objects
-from bough.kube_webhook.reviews import MOST_NAMED, answer_review
+from bough.kube_webhook.reviews import LONGEST_ERROR, MOST_NAMED, answer_review
 from bough.kube_webhook.serving import MOST_BYTES, Certificates, Options, Webhook
 from bough.model.cluster import Topology, TopologyLevel
 from bough.model.fairqueue import FairQueue
@@ -296,27 +297,97 @@ def test_what_is_no_review_is_refused(cluster, body):
         answer_review(body, cluster)
 
 
+def below_each_other(count: int) -> list[dict[str, Any]]:
+    """Subgroups, each the parent of the next; in order but for the depth."""
+    above = [
+        {"name": f"s{i}", "minSubGroup": 1, **({"parent": f"s{i - 1}"} if i else {})}
+        for i in range(count)
+    ]
+    return [*above, {"name": "leaf", "parent": f"s{count - 1}", "minMember": 1}]
+
+
 @pytest.mark.parametrize(
     "written",
     [
         pod_group(
             minMember=1, subGroups=[{"name": f"s{i}", "minMember": 0} for i in range(10_000)]
         ),
+        pod_group(minSubGroup=1, subGroups=below_each_other(10_000)),
+        pod_group(minSubGroup=1, subGroups=below_each_other(10_000)[::-1]),
         pod_group(
             minSubGroup=1,
-            subGroups=[{"name": f"s{i}", "parent": f"s{i + 1}"} for i in range(10_000)],
+            subGroups=[{"name": f"s{i}", "parent": f"s{(i + 1) % 10_000}"} for i in range(10_000)],
         ),
+        pod_group(
+            minSubGroup=1,
+            subGroups=[{"name": f"s{i}", "parent": f"s{i ^ 1}"} for i in range(10_000)],
+        ),
+        pod_group(minSubGroup=1, subGroups=[{"name": "same", "minMember": 1}] * 10_000),
         pod_group(minMember=1, subGroups=[{"name": "x" * 100_000}] * 100),
+        pod_group(minMember="4"),
+        pod_group(minMember=1.5),
+        pod_group(minMember=True),
+        pod_group(subGroups={"a": 1}),
+        pod_group(subGroups=["a", 1, None]),
         {**pod_group(), "spec": []},
         {**pod_group(), "metadata": 7},
+        {**pod_group(), "metadata": {"name": "x", "labels": [1], "annotations": "x"}},
     ],
-    ids=["many", "deep", "long", "no spec", "no metadata"],
+    ids=[
+        "many",
+        "deep",
+        "deep, leaf first",
+        "one long cycle",
+        "many short cycles",
+        "one name",
+        "long",
+        "text for a number",
+        "half a pod",
+        "true for a number",
+        "mapping for a list",
+        "list of anything",
+        "no spec",
+        "no metadata",
+        "no labels",
+    ],
 )
 def test_hostile_objects_are_refused_in_few_words(cluster, written):
     response = answered(review(written), cluster)
 
     assert not response["allowed"]
-    assert len(response["status"]["message"].split("; ")) <= 3 * MOST_NAMED
+    message = response["status"]["message"]
+    assert len(message.split("; ")) <= 3 * MOST_NAMED
+    assert len(message) <= (MOST_NAMED + 1) * (LONGEST_ERROR + len("; "))
+
+
+def test_huge_labels_are_no_reason_to_refuse(cluster):
+    labels = {f"label-{number}": "x" * 63 for number in range(10_000)}
+    written = {**pod_group(), "metadata": {"name": "x", "labels": labels}}
+
+    assert answered(review(written), cluster)["allowed"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        pod_group(minMember=8),
+        pod_group(minSubGroup=20, subGroups=[{"name": f"s{i}", "minMember": 4} for i in range(40)]),
+        pod(subgroup="decode"),
+        queue("team", "org"),
+        cohort("team", "org"),
+    ],
+    ids=["PodGroup", "PodGroup with 40 subgroups", "Pod", "Queue", "Cohort"],
+)
+def test_an_ordinary_object_costs_less_than_five_milliseconds_of_the_processor(cluster, written):
+    body = review(written)
+
+    def cost_s() -> float:
+        began_s = time.thread_time()
+        answer_review(body, cluster)
+        return time.thread_time() - began_s
+
+    # The least of some: caches that other processes emptied are no cost of ours.
+    assert min(cost_s() for _ in range(10)) < 0.005
 
 
 def test_an_object_nested_deeper_than_files_may_be_is_refused(cluster):
@@ -377,15 +448,31 @@ def test_reviews_are_answered_over_tls(served):
     assert (200, b"ok\n") == ask(webhook.port, crt, "GET", "/healthz")
 
 
+def test_what_was_answered_is_counted(served):
+    webhook, crt, _ = served
+    for written in (pod_group(), pod(), pod_group(minMember=-1), queue("a", "later")):
+        ask(webhook.port, crt, "POST", "/validate", review(written))
+
+    status, text = ask(webhook.port, crt, "GET", "/metrics")
+
+    assert 200 == status
+    values = dict(line.split() for line in text.decode().splitlines() if line[0] != "#")
+    assert 0 < float(values.pop("bough_webhook_cpu_seconds_total"))
+    counted = {"allowed": "3", "refused": "1", "warned": "2"}
+    assert {f"bough_webhook_{name}_total": value for name, value in counted.items()} == values
+
+
 def test_bad_requests_get_a_sentence(served):
     webhook, crt, _ = served
-    too_large = {"Content-Length": str(MOST_BYTES + 1)}
+    lengths = (str(MOST_BYTES + 1), "9" * 5_000)
 
     assert 404 == ask(webhook.port, crt, "GET", "/")[0]
     assert 404 == ask(webhook.port, crt, "POST", "/", b"{}")[0]
     status, text = ask(webhook.port, crt, "POST", "/validate", b"{}")
     assert (400, True) == (status, text.startswith(b"the body is no AdmissionReview"))
-    assert 413 == ask(webhook.port, crt, "POST", "/validate", None, **too_large)[0]
+    for length in lengths:
+        wrong = {"Content-Length": length}
+        assert 413 == ask(webhook.port, crt, "POST", "/validate", None, **wrong)[0]
 
 
 def test_a_client_that_says_nothing_keeps_no_other_waiting(served):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -13,6 +14,8 @@ from bough.kube_webhook.checks import Checked, Lookups, check
 API_VERSION = "admission.k8s.io/v1"
 #: Problems that an answer names; `bough gang check` names them all.
 MOST_NAMED = 20
+#: Characters of one problem: a name can be long, and so can a cycle.
+LONGEST_ERROR = 500
 #: Clients show about so many characters of a warning.
 LONGEST_WARNING = 250
 
@@ -33,7 +36,22 @@ class _Review(msgspec.Struct, frozen=True, rename="camel"):
 _DECODER = msgspec.json.Decoder(_Review)
 
 
-def answer_review(body: bytes, lookups: Lookups) -> bytes:
+class ReviewCounts:
+    """How objects were judged, for metrics. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.allowed = self.refused = self.warned = 0
+
+    def note(self, response: Mapping[str, Any]) -> None:
+        """One more was answered."""
+        with self._lock:
+            self.allowed += bool(response["allowed"])
+            self.refused += not response["allowed"]
+            self.warned += "warnings" in response
+
+
+def answer_review(body: bytes, lookups: Lookups, counts: ReviewCounts | None = None) -> bytes:
     """The answer to an AdmissionReview; `Invalid` where it is none."""
     try:
         review = _DECODER.decode(body)
@@ -45,6 +63,8 @@ def answer_review(body: bytes, lookups: Lookups) -> bytes:
             f"AdmissionReview of {API_VERSION}"
         )
     response = _respond(review.request, lookups)
+    if counts is not None:
+        counts.note(response)
     answer = {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
     return msgspec.json.encode(answer)
 
@@ -63,7 +83,7 @@ def _respond(sent: _Sent, lookups: Lookups) -> dict[str, Any]:
         status = {"code": 422, "reason": "Invalid", "message": _message(checked.errors)}
         response["status"] = status
     if checked.warnings:
-        shown = [_short(text) for text in checked.warnings[:MOST_NAMED]]
+        shown = [_short(text, LONGEST_WARNING) for text in checked.warnings[:MOST_NAMED]]
         if len(checked.warnings) > MOST_NAMED:
             shown.append(f"... and {len(checked.warnings) - MOST_NAMED} more")
         response["warnings"] = shown
@@ -86,11 +106,11 @@ def _marks(written: dict[str, Any]) -> tuple[object, object]:
 
 
 def _message(errors: tuple[str, ...]) -> str:
-    named = list(errors[:MOST_NAMED])
+    named = [_short(text, LONGEST_ERROR) for text in errors[:MOST_NAMED]]
     if len(errors) > MOST_NAMED:
         named.append(f"... and {len(errors) - MOST_NAMED} more")
     return "; ".join(named)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST_WARNING else f"{text[: LONGEST_WARNING - 1]}…"
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

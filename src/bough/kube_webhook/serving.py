@@ -1,4 +1,4 @@
-"""Answers an apiserver over TLS until told to stop: POST /validate, and GET /healthz.
+"""Answers an apiserver over TLS until told to stop: POST /validate; GET /healthz and /metrics.
 
 Certificates that change are read again: connections that come after that have the new ones.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import signal
 import socket
 import ssl
@@ -24,11 +25,12 @@ from bough.kube.kubeconfig import find_access
 from bough.kube.listening import ListeningServer
 from bough.kube_webhook.checks import Lookups
 from bough.kube_webhook.lookups import ClusterLookups
-from bough.kube_webhook.reviews import answer_review
+from bough.kube_webhook.reviews import ReviewCounts, answer_review
 
 LOG = logging.getLogger(__name__)
 VALIDATE = "/validate"
 HEALTH = "/healthz"
+METRICS = "/metrics"
 #: The largest object of etcd, before and after a change, and some words around it.
 MOST_BYTES = 8 << 20
 #: How long a request may take to come, and an apiserver to be asked.
@@ -76,9 +78,14 @@ class Webhook:
     def __init__(self, options: Options, lookups: Lookups) -> None:
         certificates = Certificates(options.tls_cert, options.tls_key)
 
+        counts = ReviewCounts()
+
         class Handler(_Handler):
             def review(self, body: bytes) -> bytes:
-                return answer_review(body, lookups)
+                return answer_review(body, lookups, counts)
+
+            def metrics(self) -> str:
+                return metrics_text(counts)
 
         self._server = _Server(options.listen, Handler, certificates)
         self.port = self._server.port
@@ -94,6 +101,22 @@ class Webhook:
         """End; what was begun is not waited for."""
         self._server.shutdown()
         self._server.server_close()
+
+
+def metrics_text(counts: ReviewCounts) -> str:
+    """What was answered, as Prometheus reads it."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    lines = (
+        ("allowed_total", "Objects that were allowed.", counts.allowed),
+        ("refused_total", "Objects that were refused.", counts.refused),
+        ("warned_total", "Objects about which something was told.", counts.warned),
+        ("cpu_seconds_total", "CPU used.", used.ru_utime + used.ru_stime),
+    )
+    return "".join(
+        f"# HELP bough_webhook_{name} {text}\n# TYPE bough_webhook_{name} counter\n"
+        f"bough_webhook_{name} {value}\n"
+        for name, text, value in lines
+    )
 
 
 class _Stamp(NamedTuple):
@@ -208,11 +231,17 @@ class _Handler(BaseHTTPRequestHandler):
         """The answer to an AdmissionReview."""
         raise Invalid(f"{len(body)} bytes cannot be answered")
 
+    def metrics(self) -> str:
+        """What was counted."""
+        return ""
+
     def do_GET(self) -> None:
         if self.path == HEALTH:
             self._send(200, b"ok\n", "text/plain; charset=utf-8")
+        elif self.path == METRICS:
+            self._send(200, self.metrics().encode(), "text/plain; version=0.0.4; charset=utf-8")
         else:
-            self._fail(404, f"there is no {self.path[:60]!r}; ask {HEALTH}")
+            self._fail(404, f"there is no {self.path[:60]!r}; ask {HEALTH} or {METRICS}")
 
     def do_POST(self) -> None:
         if self.path.partition("?")[0] != VALIDATE:
@@ -222,7 +251,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not length.isascii() or not length.isdigit():
             self._fail(411, "Content-Length is missing")
             return
-        if int(length) > MOST_BYTES:
+        # Python reads no number of thousands of digits.
+        if len(length) > 20 or int(length) > MOST_BYTES:
             self._fail(413, f"the body has {length[:20]} bytes; at most {MOST_BYTES:,} are read")
             return
         body = self.rfile.read(int(length))
