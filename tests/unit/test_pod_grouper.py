@@ -108,6 +108,22 @@ def test_a_job_is_a_gang_of_all_pods_that_it_runs_at_once():
     assert 2 == Objects(ends).grouped(thing("Pod", "train-x", ends)).group.min_member
 
 
+def test_indexes_that_are_given_up_are_not_waited_for():
+    spec = {"parallelism": 8, "completions": 8, "completionMode": "Indexed"}
+    spec |= {"backoffLimitPerIndex": 0}
+
+    def needed(status: Written) -> int | None:
+        job = thing("Job", "sweep", spec=spec, status=status)
+        return Objects(job).grouped(thing("Pod", "sweep-0-x", job)).group.min_member
+
+    assert 8 == needed({"failedIndexes": ""})
+    assert 7 == needed({"failedIndexes": "3"})
+    assert 2 == needed({"failedIndexes": "1,3-5", "succeeded": 2})
+    job = thing("Job", "sweep", spec=spec, status={"failedIndexes": "1-x"})
+    waits = Objects(job).judge(thing("Pod", "sweep-0-x", job)).waits
+    assert "status.failedIndexes: '1-x' are no indexes" in waits
+
+
 @pytest.mark.parametrize(
     ("spec", "needed"),
     [
@@ -325,6 +341,32 @@ def test_cliques_become_subgroups_and_sets_of_cliques_their_parents():
         "router"
         == Objects(top, clique, gang).grouped(thing("Pod", "r-0", clique, labels=other)).subgroup
     )
+
+
+@pytest.mark.parametrize(
+    ("sets", "expected"),
+    [
+        ([("router", ["decode"])], {"router-0-5c370b4d": ["decode"]}),
+        ([("one", ["decode", "gone"]), ("none", ["gone"])], {"one": ["decode"]}),
+        (
+            [("one", ["decode", "leader"]), ("two", ["leader"])],
+            {"one": ["decode"], "two": ["leader"]},
+        ),
+    ],
+    ids=["named like a clique", "cliques that are not there", "a clique in two sets"],
+)
+def test_a_set_of_cliques_counts_the_cliques_that_it_has(sets: list[Any], expected: Written):
+    configs = [{"name": name, "podGroupNames": cliques} for name, cliques in sets]
+    top, clique, gang = grove(topologyConstraintGroupConfigs=configs)
+    pod = thing("Pod", "d-0", clique, labels={"grove.io/podgang": "infer-0"})
+    group = Objects(top, clique, gang).grouped(pod).group
+    parents: dict[str, list[str]] = {}
+    for each in group.subgroups:
+        if each.parent is not None:
+            parents.setdefault(each.parent, []).append(each.name)
+    assert expected == parents
+    counted = {each.name: each.min_sub_group for each in group.subgroups if each.min_sub_group}
+    assert {name: len(cliques) for name, cliques in expected.items()} == counted
 
 
 def test_pods_of_a_pod_gang_wait_until_it_is_there_and_can_be_read():

@@ -33,13 +33,17 @@ def pod_gang(owner: LiveOwner, pod: LivePod) -> Gathering:
     """The gang of a PodGang."""
     spec = read_part(owner.spec, LivePodGangSpec, "spec")
     topology = _topology_of(owner)
-    parents: dict[str, str] = {}
-    above: list[SubGroupSpec] = []
-    for each in spec.topology_constraint_group_configs or ():
-        if each.pod_group_names:
-            above.append(_parent(each, topology))
-            parents.update(dict.fromkeys(each.pod_group_names, subgroup_name(each.name)))
     cliques = spec.podgroups or ()
+    sets = _sets(spec.topology_constraint_group_configs or (), cliques)
+    parents = {clique: name for name, (_, members) in sets.items() for clique in members}
+    above = [
+        SubGroupSpec(
+            name=name,
+            min_sub_group=len(members),
+            constraint=_constraint(written.topology_constraint, topology),
+        )
+        for name, (written, members) in sets.items()
+    ]
     leaves = tuple(_leaf(each, parents, topology) for each in cliques)
     return Gathering(
         subgroups=(*above, *leaves),
@@ -49,12 +53,25 @@ def pod_gang(owner: LiveOwner, pod: LivePod) -> Gathering:
     )
 
 
-def _parent(written: LiveCliqueSet, topology: str) -> SubGroupSpec:
-    return SubGroupSpec(
-        name=subgroup_name(written.name),
-        min_sub_group=len(set(written.pod_group_names or ())),
-        constraint=_constraint(written.topology_constraint, topology),
-    )
+def _sets(
+    written: tuple[LiveCliqueSet, ...], cliques: tuple[LiveClique, ...]
+) -> dict[str, tuple[LiveCliqueSet, tuple[str, ...]]]:
+    """Sets of cliques by their names as subgroups, each with those cliques that it alone has.
+
+    A clique that several sets name is in the last of them, and one that is not there in none: a
+    parent that counts more children than it has would never start.
+    """
+    last = {clique: each for each in written for clique in each.pod_group_names or ()}
+    taken = {subgroup_name(each.name) for each in cliques}
+    found: dict[str, tuple[LiveCliqueSet, tuple[str, ...]]] = {}
+    for number, each in enumerate(written):
+        members = tuple(clique.name for clique in cliques if last.get(clique.name) is each)
+        if members:
+            plain = subgroup_name(each.name or "set")
+            name = plain if plain not in taken else subgroup_name(f"{each.name}/{number}")
+            taken.add(name)
+            found[name] = each, members
+    return found
 
 
 def _leaf(written: LiveClique, parents: dict[str, str], topology: str) -> SubGroupSpec:

@@ -61,7 +61,8 @@ def job(owner: LiveOwner, pod: LivePod) -> Gathering:  # noqa: ARG001  as all of
     """A Job: all pods that it still runs at once."""
     spec = read_part(owner.spec, LiveJobSpec, "spec")
     status = read_part(owner.status, LiveJobStatus, "status")
-    return Gathering(min_member=max(1, _pods_of_job(spec, status.succeeded or 0)))
+    over = (status.succeeded or 0) + _count_indexes(status.failed_indexes or "")
+    return Gathering(min_member=max(1, _pods_of_job(spec, over)))
 
 
 def job_set(owner: LiveOwner, pod: LivePod) -> Gathering:
@@ -89,7 +90,8 @@ def leader_worker_set(owner: LiveOwner, pod: LivePod) -> Gathering:
     if spec.startup_policy == _LEADER_READY and (pod.metadata.labels or {}).get(LWS_WORKER) == "0":
         # Its workers are made when it runs: what makes one of them raises this to all.
         size = 1
-    return Gathering(suffix=f"group-{_label(pod, LWS_GROUP)}", min_member=max(1, size))
+    suffix = f"group-{subgroup_name(_label(pod, LWS_GROUP))}"
+    return Gathering(suffix=suffix, min_member=max(1, size))
 
 
 def ray_cluster(owner: LiveOwner, pod: LivePod) -> Gathering:
@@ -152,12 +154,23 @@ def _of_subgroups(wanted: dict[str, int], own: str) -> Gathering:
     return Gathering(subgroups=subgroups, subgroup=subgroup_name(own))
 
 
-def _pods_of_job(spec: LiveJobSpec, succeeded: int) -> int:
-    """How many pods a Job runs at once."""
+def _count_indexes(text: str) -> int:
+    """How many indexes of an Indexed Job are named, as in "1,3-5"."""
+    count = 0
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal()):
+            raise Invalid(f"status.failedIndexes: {text[:60]!r} are no indexes")
+        count += int(last or first) - int(first) + 1
+    return count
+
+
+def _pods_of_job(spec: LiveJobSpec, over: int) -> int:
+    """How many pods a Job runs at once, of which so many will not come again."""
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     if spec.completions is None:
         return parallelism
-    return min(parallelism, spec.completions - succeeded)
+    return min(parallelism, spec.completions - over)
 
 
 def _pods_of_replicated(written: LiveReplicatedJob, done: int) -> int:

@@ -42,6 +42,8 @@ class LiveJobStatus(_Owner, frozen=True):
     """The progress of a Job."""
 
     succeeded: int | None = None
+    #: Indexes that are not tried again, as "1,3-5".
+    failed_indexes: str | None = None
 
 
 class LiveJobTemplate(_Owner, frozen=True):
