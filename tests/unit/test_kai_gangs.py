@@ -8,13 +8,16 @@ import pytest
 from bough.backends.kubernetes.attempt_state import PodAttempt
 from bough.backends.kubernetes.kai.evictions import Evictions, KubeEvent, deleted_ms
 from bough.backends.kubernetes.kai.gang_manifest import let_kai_place, pod_group, subgroup_names
+from bough.backends.kubernetes.kai.pod_groups import GangView, KaiPodGroup, differences
 from bough.backends.kubernetes.pod_manifest import make_objects
 from bough.control.gangs import ELSEWHERE, anywhere
 from bough.control.pools.pool_config import PoolSetup
 from bough.control.pools.quota_tree import derive
 from bough.control.pools.stand_in_nodes import with_stand_ins
 from bough.control.scheduling.gang_terms import terms_of
+from bough.kube.client import WatchEvent, WatchEventKind
 from bough.kube.objects import KubePod
+from bough.kube.watching import Relisted
 from bough.model.backend import GangTerms, Sight
 from bough.model.cluster import Resources
 from bough.model.gang import Gang, Pod, PodState, SubGroup, SubGroupSet, TopologyConstraint
@@ -201,3 +204,48 @@ def test_a_gang_that_is_placed_elsewhere_keeps_its_quota_and_holds_no_node():
     assert [ELSEWHERE, None] == [each.node for each in found.pods]
     assert {} == found.pods[1].node_selector
     assert found.constraint is found.subgroups[0].constraint is None
+
+
+def seen(wanted: dict[str, object], **spec: object) -> KaiPodGroup:
+    """A PodGroup as a cluster has it, with other fields."""
+    written = {**wanted, "spec": {**wanted["spec"], **spec}}  # type: ignore[dict-item]
+    return msgspec.convert(written, KaiPodGroup)
+
+
+def test_what_others_did_to_a_pod_group_is_named_and_what_a_cluster_fills_in_is_not():
+    spec = group(SubGroup("one"), SubGroup("two"))
+    wanted = pod_group(SITE, start(launch()), terms_of(spec, QUEUE, "osmo-low", POOL))
+    one, two = wanted["spec"]["subGroups"]
+
+    filled_in = [{**one, "minSubGroup": None, "more": 1}, two]
+    assert [] == list(differences(wanted, seen(wanted, subGroups=filled_in, backoffLimit=3)))
+    for changes, told in (
+        ({"queue": "other"}, "queue is other, not osmo-pool-ns-team--a"),
+        ({"subGroups": [one]}, "subGroups is "),
+        ({"subGroups": [one, {**two, "minMember": 9}]}, "subGroups is "),
+        ({"preemptibility": "preemptible"}, "preemptibility is preemptible, but should not be"),
+    ):
+        (found,) = differences(wanted, seen(wanted, **changes))
+        assert found.startswith(told)
+
+
+def test_a_pod_group_differs_once_all_were_listed_and_by_its_name_whatever_its_labels():
+    wanted = pod_group(SITE, start(launch()), terms_of(group(), QUEUE, "osmo-low", POOL))
+    uuid = wanted["metadata"]["labels"]["osmo.group_uuid"]
+    view = GangView()
+    view.want(uuid, wanted)
+    assert not view.differs(uuid)
+
+    assert {uuid} == view.hear(Relisted((), "1"))
+    assert view.differs(uuid)
+    there = seen(wanted)
+    assert {uuid} == view.hear(WatchEvent(WatchEventKind.ADDED, there, "2"))
+    assert not view.differs(uuid)
+    meta = msgspec.structs.replace(there.metadata, labels={"osmo.group_uuid": "other"})
+    changed = msgspec.structs.replace(there, metadata=meta)
+    assert {uuid} == view.hear(WatchEvent(WatchEventKind.MODIFIED, changed, "3"))
+    assert view.differs(uuid)
+    assert {uuid} == view.hear(WatchEvent(WatchEventKind.DELETED, changed, "4"))
+    assert view.differs(uuid)
+    view.drop(uuid)
+    assert not view.differs(uuid)

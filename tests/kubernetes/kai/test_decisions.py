@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+from typing import Any
 
 import pytest
 
@@ -150,3 +152,60 @@ def test_subgroups_and_topologies_are_said_in_words_of_kai(team: Story):
             topology in {e["metadata"]["name"] for e in team.admin.list(KINDS["Topology"]).items}
         )
     )
+
+
+def test_a_pod_group_that_others_change_or_delete_is_put_right_and_told_once(team: Story):
+    """While KAI has not placed it and when it runs, also while no server is there to see it."""
+    name = team.server.submit("team", 4, "NORMAL")
+    (pod,) = team.pods(name)
+    made = team.kai.group_of(pod)
+    subject = f"PodGroup/{made['metadata']['name']}"
+
+    def is_right() -> bool:
+        found = team.kai.groups()
+        return [made["spec"]] == [each["spec"] for each in found] and all(
+            made["metadata"]["labels"] == each["metadata"]["labels"] for each in found
+        )
+
+    def hurt(**changes: Any) -> None:
+        where = made["metadata"]["name"], changes, team.host.namespace
+        team.admin.patch(KINDS["PodGroup"], *where)
+
+    def lose() -> None:
+        team.admin.delete(KINDS["PodGroup"], made["metadata"]["name"], team.host.namespace)
+
+    hurt(spec={"minMember": 3, "preemptibility": "preemptible"})
+    wait_for(lambda: [subject] == team.repaired(), "the first repair")
+    assert is_right()
+    (repair,) = team.drift()["repairs"]
+    assert "minMember is 3, not 1; preemptibility is preemptible" in repair["message"]
+    lose()
+    wait_for(lambda: 2 == len(team.repaired()), "the second repair")
+    assert is_right()
+    hurt(metadata={"labels": {"kai.scheduler/queue": "lost", "osmo.group_uuid": "lost"}})
+    wait_for(lambda: 3 == len(team.repaired()), "the third repair")
+    assert is_right()
+
+    team.kai.bind(pod)
+    team.server.settle(RUNNING=[name])
+    team.host.stop(signal.SIGKILL)
+    hurt(spec={"queue": "lost"})
+    team.server = team.host.start()
+    wait_for(lambda: 4 == len(team.repaired()), "the fourth repair")
+    assert is_right()
+    team.host.stop(signal.SIGKILL)
+    lose()
+    team.server = team.host.start()
+    wait_for(lambda: 5 == len(team.repaired()), "the fifth repair")
+    assert is_right()
+
+    hurt(metadata={"labels": {"bough.site": "another"}})
+    wait_for(lambda: any(subject[9:] in each for each in team.drift()["troubles"]), "the trouble")
+    assert "another" == team.kai.group_of(pod)["metadata"]["labels"]["bough.site"]
+    lose()
+    wait_for(lambda: [] == team.drift()["troubles"], "the end of the trouble")
+    assert is_right()
+    assert "RUNNING" == team.server.status(name)
+    assert {subject} == set(team.repaired())
+    team.server.finish(name)
+    wait_for(lambda: not team.kai.groups(), "the end of the PodGroup")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+import msgspec
+
 from bough.backends.kubernetes.attempt_state import PodAttempt
 from bough.backends.kubernetes.backend import KubernetesBackend, nothing
 from bough.backends.kubernetes.kai.evictions import (
@@ -17,15 +19,17 @@ from bough.backends.kubernetes.kai.evictions import (
 from bough.backends.kubernetes.kai.gang_manifest import let_kai_place, pod_group, pod_group_name
 from bough.backends.kubernetes.kai.pod_groups import (
     WATCHED_POD_GROUPS,
+    GangView,
     KaiPodGroup,
+    NotOurs,
     PodGroups,
 )
-from bough.backends.kubernetes.kai.queue_keeper import QueueKeeper
+from bough.backends.kubernetes.kai.queue_keeper import LOOK_S, QueueKeeper
 from bough.backends.kubernetes.kai.wanted_objects import Owner
-from bough.backends.kubernetes.names import GROUP_UUID, SITE
+from bough.backends.kubernetes.names import SITE
 from bough.backends.kubernetes.options import KubernetesOptions
 from bough.backends.kubernetes.pod_view import PodSight
-from bough.kube.client import KubeClient, WatchEvent, WatchEventKind
+from bough.kube.client import KubeClient, WatchEvent
 from bough.kube.failures import KubeFailure
 from bough.kube.objects import KubePod
 from bough.kube.watching import Follower, Relisted
@@ -35,7 +39,10 @@ from bough.model.queue_tree import QueueReport, QueueTree
 LOG = logging.getLogger(__name__)
 #: In the queue of work: compare the queues of the cluster with ours.
 _QUEUES = "="
+#: The same for the PodGroup of a group, whose identity follows.
+_GANG = "+"
 _SWEEP_AGAIN_S = 10.0
+_REPAIR_AGAIN_S = 2.0
 #: How long it is waited for a word of KAI about a pod that was deleted.
 _WORD_MS = 3_000
 #: How long a pod may be bound to a node that is not known: the node may have come just now.
@@ -59,8 +66,9 @@ class KaiBackend(KubernetesBackend):
         self._pod_groups = PodGroups(client, options, self._has_group)
         self._writer.pod_groups = self._pod_groups
         self._evictions = Evictions()
-        #: What KAI says of gangs that it has not placed, by the identity of the group.
-        self._waits: dict[str, str] = {}
+        self._view = GangView()
+        #: What cannot be put right of PodGroups, by the identity of the group.
+        self._troubles: dict[str, str] = {}
         place = options.namespace
         labels = f"{SITE}={options.site}"
         self._gangs = Follower(
@@ -96,7 +104,10 @@ class KaiBackend(KubernetesBackend):
 
     def queue_report(self) -> QueueReport:
         """What was found in the cluster."""
-        return self._keeper.report()
+        report = self._keeper.report()
+        with self._lock:
+            troubles = (*report.troubles, *self._troubles.values())
+        return msgspec.structs.replace(report, troubles=tuple(sorted(troubles)))
 
     def forget_repairs(self, count: int) -> None:
         """The first repairs are recorded."""
@@ -133,18 +144,53 @@ class KaiBackend(KubernetesBackend):
         let_kai_place(objects.pod, launch, terms)
         made = pod_group(self._options.site, start, terms)
         known.objects = objects.with_pod_group(made)
-        known.gang_waits = self._waits.get(known.group, "")
-        if not known.has_pod:
+        known.gang_waits = self._view.waits(known.group)
+        self._view.want(known.group, made)
+        if known.has_pod:
+            self._judge_gang(known.group)
+        else:
             self._pod_groups.again(known.group)
 
     # What is done, by the workers
 
     def _work(self, attempt: str) -> float | None:
-        return self._keeper.work() if attempt == _QUEUES else super()._work(attempt)
+        if attempt == _QUEUES:
+            return self._keeper.work()
+        if attempt.startswith(_GANG):
+            return self._repair(attempt.removeprefix(_GANG))
+        return super()._work(attempt)
+
+    def _repair(self, group: str) -> float | None:
+        """Put the PodGroup of a group right that others changed or deleted, and say so."""
+        with self._lock:
+            wanted = self._view.wanted(group)
+            if wanted is None or not self._has_pods(group):
+                self._troubles.pop(group, None)
+                return None
+        if not self._leads():
+            return 1.0
+        try:
+            drift = self._pod_groups.repair(wanted)
+        except NotOurs as error:
+            with self._lock:
+                self._troubles[group] = f"{error.message}."
+            self._wake()
+            return LOOK_S
+        except KubeFailure as error:
+            LOG.info("a PodGroup is put right later: %s", error.message)
+            return _REPAIR_AGAIN_S
+        with self._lock:
+            self._troubles.pop(group, None)
+        if drift:
+            self._keeper.note(f"PodGroup/{pod_group_name(group)}", drift)
+        return None
 
     def _drop(self, attempt: str) -> str | None:
         group = super()._drop(attempt)
         if group is not None:
+            with self._lock:
+                if not self._has_group(group):
+                    self._view.drop(group)
             self._pod_groups.drop(group)
         return group
 
@@ -192,34 +238,32 @@ class KaiBackend(KubernetesBackend):
             self._wake()
 
     def _hear_gang(self, heard: Relisted[KaiPodGroup] | WatchEvent[KaiPodGroup]) -> None:
-        if isinstance(heard, Relisted):
-            said = {_group_of(each): each.waits for each in heard.items}
-            with self._lock:
-                self._waits = said
-        else:
-            group = _group_of(heard.object)
-            gone = heard.kind is WatchEventKind.DELETED
-            said = {group: "" if gone else heard.object.waits}
-            with self._lock:
-                self._waits |= said
-                if gone:
-                    del self._waits[group]
-                    self._evictions.forget(pod_group_name(group))
-        self._tell_waits(said)
-
-    def _tell_waits(self, said: dict[str, str]) -> None:
         now_ms, news = self._now_ms(), False
         with self._lock:
+            groups = self._view.hear(heard)
             for each in self._attempts.values():
-                if each.group in said and each.pod is not None and not each.over:
-                    each.gang_waits = said[each.group]
+                if each.group in groups and each.pod is not None and not each.over:
+                    each.gang_waits = self._view.waits(each.group)
                     news |= each.look_again(now_ms)
+            for group in groups:
+                if not self._view.there(group):
+                    self._evictions.forget(pod_group_name(group))
+                self._judge_gang(group)
         if news:
             self._wake()
 
+    def _judge_gang(self, group: str) -> None:
+        """Have the PodGroup of a group put right, if it is not as it should be."""
+        if self._view.differs(group) and self._has_pods(group):
+            self._queue.note(f"{_GANG}{group}")
 
-def _group_of(found: KaiPodGroup) -> str:
-    return (found.metadata.labels or {}).get(GROUP_UUID, "")
+    def _has_pods(self, group: str) -> bool:
+        """Whether a group has pods that KAI places, or has placed."""
+        return any(
+            each.has_pod and not each.over and not each.told
+            for each in self._attempts.values()
+            if each.group == group
+        )
 
 
 def _is_fresh_loss(seen: Observation, now_ms: int) -> bool:

@@ -86,6 +86,15 @@ class QueueKeeper:
             rest = self._report.repairs[count:]
             self._report = msgspec.structs.replace(self._report, repairs=rest)
 
+    def note(self, subject: str, drift: str) -> None:
+        """Something that others had changed is as it should be again."""
+        LOG.warning("%s was put right: %s", subject, drift)
+        repair = Repair(self._now_ms(), subject, drift)
+        with self._lock:
+            repairs = (*self._report.repairs, repair)
+            self._report = msgspec.structs.replace(self._report, repairs=repairs)
+        self._wake()
+
     def work(self) -> float | None:
         """One round; after how long the next is due."""
         wanted = self._current()
@@ -129,7 +138,7 @@ class QueueKeeper:
                 return None
             self._do(change)
             if change.drift:
-                self._note(change)
+                self.note(change.subject, change.drift)
         self._known = frozenset(
             f"{kind}/{name}"
             for kind, items in zip(
@@ -171,14 +180,6 @@ class QueueKeeper:
             self._client.delete(kind, found.metadata.name, uid=found.metadata.uid)
             if change.verb is Verb.REMAKE:
                 self._client.create(kind, new_manifest(change.kind, item))
-
-    def _note(self, change: Change) -> None:
-        LOG.warning("%s was put right: %s", change.subject, change.drift)
-        repair = Repair(self._now_ms(), change.subject, change.drift)
-        with self._lock:
-            repairs = (*self._report.repairs, repair)
-            self._report = msgspec.structs.replace(self._report, repairs=repairs)
-        self._wake()
 
     def _say(self, troubles: tuple[str, ...], *, in_step: bool = False) -> None:
         with self._lock:
