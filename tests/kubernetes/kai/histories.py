@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+from collections import Counter
 from typing import Any
 
-from bough.backends.kubernetes.kai.kai_objects import QUEUES, TOPOLOGIES
-from bough.backends.kubernetes.kai.queue_changes import WRITTEN
+from bough.backends.kubernetes.kai.kai_objects import QUEUES
+from bough.backends.kubernetes.kai.queue_changes import WRITTEN, content_of
 from bough.backends.kubernetes.kai.queue_keeper import QueueKeeper
-from bough.backends.kubernetes.kai.wanted_objects import Owner, wanted_objects
+from bough.backends.kubernetes.kai.queue_manifest import KINDS as KEPT
+from bough.backends.kubernetes.kai.wanted_objects import PRIORITIES, Owner, wanted_objects
 from bough.kube.client import KubeClient
-from bough.kube.failures import KubeRefused
-from bough.kube.objects import Kind
+from bough.kube.failures import KubeNotFound, KubeRefused
 from bough.model.names import SHARED, QueueName
 from bough.model.queue_tree import LeafQueue, PoolQueue, QueueTree
 from tests.kubernetes.kai.clusters import KINDS, RevisionJudge
@@ -67,8 +69,14 @@ class Histories:
         self.owner = Owner(f"site-{namespace}", "default")
         self.chance = random.Random(seed)
         self.judge = RevisionJudge(admin, f"osmo-pool-{namespace}-")
-        self.kills = self.damages = 0
+        self.kills = 0
+        #: Objects that were damaged by hand, by kind.
+        self.damages: Counter[str] = Counter()
         self.foreign = self._make_foreign()
+        for name in PRIORITIES:
+            # There is one of each in a cluster, which may be that of a site before this one.
+            with contextlib.suppress(KubeNotFound):
+                admin.delete(KINDS["PriorityClass"], f"osmo-{name}")
 
     def close(self) -> None:
         self.client.close()
@@ -103,7 +111,9 @@ class Histories:
 
     def damage(self, keeper: QueueKeeper, tree: QueueTree) -> None:
         """Others change or delete one object: it is repaired in the next round, and told once."""
-        kind, name = self.chance.choice(sorted(self.found()))
+        there = sorted(self.found())
+        kind = self.chance.choice(sorted({kind for kind, _ in there}))
+        name = self.chance.choice([name for of, name in there if of == kind])
         told = len(keeper.report().repairs)
         self._hurt(kind, name)
         assert keeper.work() is not None
@@ -111,23 +121,33 @@ class Histories:
         assert [f"{kind}/{name}"] == [each.subject for each in keeper.report().repairs[told:]]
         keeper.work()
         assert told + 1 == len(keeper.report().repairs)
-        self.damages += 1
+        self.damages[kind] += 1
         # What others did may have been too much; that is not ours.
         self.judge = RevisionJudge(self.admin, f"osmo-pool-{self.namespace}-")
 
     def _hurt(self, kind: str, name: str) -> None:
+        """Change one object as people do it who may do everything."""
         amount = {"gpu": {self.chance.choice(["quota", "limit"]): self.chance.randrange(100, 200)}}
         label = {"metadata": {"labels": {"osmo.namespace": "changed"}}}
-        ways: list[dict[str, Any] | None] = [None]
-        if kind == "Queue":
-            ways += [{"spec": {"resources": amount}}, {"spec": {"parentQueue": "lost"}}, label]
-        elif kind == "Topology":
-            ways.append(label)
-        how = self.chance.choice(ways)
+        ways: dict[str, list[dict[str, Any]]] = {
+            "Queue": [{"spec": {"resources": amount}}, {"spec": {"parentQueue": "lost"}}, label],
+            "Topology": [label, {"spec": {"levels": [{"nodeLabel": "other"}]}}],
+            "PriorityClass": [{"globalDefault": True}, {"value": 7}],
+        }
+        how = self.chance.choice([None, *ways[kind]])
         if how is None:
             self.admin.delete(KINDS[kind], name)
-        else:
+            return
+        try:
             self.admin.patch(KINDS[kind], name, how)
+        except KubeRefused:
+            # It cannot be changed: they delete it, and make it again with their change.
+            found = self.admin.get(KINDS[kind], name)
+            kept = {each: found["metadata"][each] for each in ("name", "labels", "annotations")}
+            self.admin.delete(KINDS[kind], name)
+            api = KINDS[kind].api.removeprefix("apis/")
+            made = {"apiVersion": api, "kind": kind, **found, **how, "metadata": kept}
+            self.admin.create(KINDS[kind], made)
 
     def tree(self) -> QueueTree:
         """Pools that are divided at random, as far as their quota allows."""
@@ -150,20 +170,19 @@ class Histories:
     def wanted(self, tree: QueueTree) -> dict[tuple[str, str], object]:
         """What the tree makes, as the apiserver would have it."""
         made = wanted_objects(tree, self.owner)
+        kinds = zip(KEPT, (made.queues, made.topologies, made.classes), strict=True)
         return {
-            **{("Queue", name): each.spec for name, each in made.queues.items()},
-            **{("Topology", name): each.spec for name, each in made.topologies.items()},
+            (kind, name): content_of(each) for kind, items in kinds for name, each in items.items()
         }
 
     def found(self) -> dict[tuple[str, str], object]:
-        """All of the site that the cluster has; PriorityClasses are of the whole cluster."""
+        """All of the site that the cluster has."""
         labels = ",".join(f"{name}={value}" for name, value in self.owner.labels.items())
         found: dict[tuple[str, str], object] = {}
-        kinds: dict[str, Kind[Any]] = {"Queue": QUEUES, "Topology": TOPOLOGIES}
-        for kind, of in kinds.items():
+        for kind, of in KEPT.items():
             for each in self.admin.list(of, labels=labels).items:
                 assert WRITTEN in (each.metadata.annotations or {})
-                found[kind, each.metadata.name] = each.spec
+                found[kind, each.metadata.name] = content_of(each)
         return found
 
     def _make_foreign(self) -> Any:

@@ -23,7 +23,7 @@ def play(admin: KubeClient, namespace: str, seed: int, histories: int) -> str:
             site.live(3)
         return (
             f"seed {seed}: {histories} histories, {site.client.writes} writes, {site.kills} kills "
-            f"in the middle of a round, {site.damages} repairs"
+            f"in the middle of a round, repaired: {dict(site.damages)}"
         )
 
 
