@@ -52,3 +52,16 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_file_system(descriptor: int) -> None:
+    """Bring all files of a file system to the disk at once; one by one would take a commit each.
+
+    descriptor:  of any file or folder on it.
+    """
+    import ctypes  # noqa: PLC0415  the command line imports this module, and need not load that
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syncfs(descriptor):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

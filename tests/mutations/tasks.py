@@ -72,8 +72,8 @@ MUTATIONS = (
     ),
     Mutation(
         "the results of a task do not wait for the disk",
-        "as descriptor:\n        if _LIBC.syncfs(descriptor):\n",
-        "as descriptor:\n        if descriptor < 0:\n",
+        "    if libc.syncfs(descriptor):\n",
+        "    if descriptor < 0:\n",
         "tests/local/test_power.py",
     ),
     Mutation(

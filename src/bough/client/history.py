@@ -8,9 +8,7 @@ anything dropped that was written to it.
 from __future__ import annotations
 
 import gzip
-import hashlib
 import os
-import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -32,13 +30,13 @@ from bough.client.addresses import given, path_of
 from bough.client.transport import Transport
 from bough.disk import whole_file
 from bough.errors import Invalid, Unavailable
+from bough.sealed_lines import LineWriter, SealedFile, check_lines, read_lines, wrong_checksum
 from bough.version import VERSION
 
 #: How many workflows are dropped with one request.
 AT_ONCE = 200
 #: How the line of a workflow begins.
 _WORKFLOW = b'{"workflow":'
-_KIND = HistoryHead("", "", "").kind
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -111,51 +109,35 @@ class History:
     def _write(
         self, file: BinaryIO | gzip.GzipFile, page: HistoryPage, tell: Callable[[int], None]
     ) -> None:
-        digest = hashlib.sha256()
+        lines = LineWriter(file)
         written = 0
-
-        def write(value: object) -> None:
-            line = msgspec.json.encode(value) + b"\n"
-            digest.update(line)
-            file.write(line)
-
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        write(HistoryHead(VERSION, created, page.until))
+        lines.write(HistoryHead(VERSION, created, page.until))
         while True:
             for each in page.workflows:
-                write(each)
+                lines.write(each)
             written += len(page.workflows)
             tell(written)
             if page.next is None:
                 break
             page = self.page(page.until, page.next)
-        file.write(msgspec.json.encode(HistoryEnd(written, digest.hexdigest())) + b"\n")
+        lines.write(HistoryEnd(written, lines.sha256()))
 
 
 def check_export(path: Path) -> HistoryExport:
     """Read a file to its end; what it has, if nothing is wrong with it."""
-    digest = hashlib.sha256()
-    head: HistoryHead | None = None
     names: list[str] = []
     count = 0
-    last = b""
-    for line in _lines(path):
-        if head is None:
-            head = _head(path, line)
-        if last:
-            digest.update(last)
-        if last.startswith(_WORKFLOW):
-            names = [*names[:1], _workflow(path, last).workflow_id]
+
+    def take(line: bytes) -> None:
+        nonlocal names, count
+        if line.startswith(_WORKFLOW):
+            names = [*names[:1], _workflow(path, line).workflow_id]
             count += 1
-        last = line
-    if head is None:
-        raise Invalid(f"{path} is no history of Bough: it is empty.")
-    try:
-        end = msgspec.json.decode(last, type=HistoryEnd)
-    except msgspec.MsgspecError:
-        raise Invalid(f"{path} is not whole: its end is missing.") from None
-    if (end.workflows, end.sha256) != (count, digest.hexdigest()):
-        raise Invalid(f"{path} is damaged: its checksum is wrong.")
+
+    head, end = check_lines(_export_at(path), HistoryHead("", "", ""), HistoryEnd, take)
+    if end.workflows != count:
+        raise wrong_checksum(path)
     return HistoryExport(
         file=str(path),
         until=head.until,
@@ -169,14 +151,14 @@ def check_export(path: Path) -> HistoryExport:
 
 def read_export(path: Path) -> Iterator[Json]:
     """The workflows of a file, in the order in which they ended."""
-    for line in _lines(path):
+    for line in read_lines(_export_at(path)):
         if line.startswith(_WORKFLOW):
             yield msgspec.json.decode(line)
 
 
 def read_uuids(path: Path) -> Iterator[str]:
     """The identities of the same."""
-    for line in _lines(path):
+    for line in read_lines(_export_at(path)):
         if line.startswith(_WORKFLOW):
             yield _workflow(path, line).uuid
 
@@ -191,32 +173,8 @@ def _packed(path: Path, file: BinaryIO) -> Generator[BinaryIO | gzip.GzipFile]:
         yield packed
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            yield from file
-    except EOFError:
-        raise Invalid(f"{path} is not whole: its end is missing.") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise Invalid(f"{path} is damaged: {error}.") from None
-    except OSError as error:
-        raise Invalid(f"{path} cannot be read: {error.strerror or error}.") from None
-
-
-def _head(path: Path, line: bytes) -> HistoryHead:
-    wrong = Invalid(f"{path} is no history of Bough.")
-    try:
-        head = msgspec.json.decode(line, type=HistoryHead)
-    except msgspec.MsgspecError:
-        raise wrong from None
-    if head.kind != _KIND:
-        raise wrong
-    if head.form != 1:
-        raise Invalid(
-            f"{path} has form {head.form}, and this program reads form 1.",
-            hint=f"it was made by version {head.version}",
-        )
-    return head
+def _export_at(path: Path) -> SealedFile:
+    return SealedFile(path, path.suffix == ".gz", otherwise="no history of Bough")
 
 
 def _workflow(path: Path, line: bytes) -> _Named:

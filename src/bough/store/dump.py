@@ -8,8 +8,6 @@ database is made anew at that revision, filled, and then migrated, in one transa
 from __future__ import annotations
 
 import gzip
-import hashlib
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
@@ -19,6 +17,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.errors import Conflict, Invalid
+from bough.sealed_lines import LineWriter, SealedFile, check_lines, read_lines, wrong_checksum
 from bough.store import settings
 from bough.store.database import Store, again_if_given_up
 from bough.store.migration import current_revision, known_revisions, migrate
@@ -75,51 +74,35 @@ MakeHead = Callable[[str, dict[str, int]], DumpHead]
 
 def write_dump(store: Store, file: BinaryIO, head: MakeHead, tell: Progress) -> int:
     """Write all rows as they are at one moment; how many there are."""
-    digest = hashlib.sha256()
     count = 0
     with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed, store.read() as connection:
-
-        def write(value: object) -> None:
-            line = msgspec.json.encode(value) + b"\n"
-            digest.update(line)
-            packed.write(line)
-
-        write(head(current_revision(connection) or "", _last_numbers(connection)))
+        lines = LineWriter(packed)
+        lines.write(head(current_revision(connection) or "", _last_numbers(connection)))
         for table in METADATA.sorted_tables:
             if table.name in _OF_THE_MOMENT:
                 continue
             names = [str(each.name) for each in table.columns]
             done = 0
             for row in connection.execute(_in_order(table)).yield_per(_AT_ONCE):
-                write([str(table.name), dict(zip(names, row, strict=True))])
+                lines.write([str(table.name), dict(zip(names, row, strict=True))])
                 done += 1
             count += done
             tell(table.name, done)
-        packed.write(msgspec.json.encode(DumpEnd(count, digest.hexdigest())) + b"\n")
+        lines.write(DumpEnd(count, lines.sha256()))
     return count
 
 
 def check_dump(path: Path) -> tuple[DumpHead, int]:
     """Read a dump to its end; what it is of, and how many rows it has, if nothing is wrong."""
-    digest = hashlib.sha256()
-    head: DumpHead | None = None
-    last = b""
-    rows = -1
-    for line in _lines(path):
-        if head is None:
-            head = _head(path, line)
-        if last:
-            digest.update(last)
-            rows += 1
-        last = line
-    if head is None:
-        raise Invalid(f"{path} is not a backup of Bough: it is empty.")
-    try:
-        end = msgspec.json.decode(last, type=DumpEnd)
-    except msgspec.MsgspecError:
-        raise Invalid(f"{path} is not whole: its end is missing.") from None
-    if (end.rows, end.sha256) != (rows, digest.hexdigest()):
-        raise Invalid(f"{path} is damaged: its checksum is wrong.")
+    rows = 0
+
+    def count(_: bytes) -> None:
+        nonlocal rows
+        rows += 1
+
+    head, end = check_lines(_dump_at(path), DumpHead("", "", "", {}), DumpEnd, count)
+    if end.rows != rows:
+        raise wrong_checksum(path)
     return head, rows
 
 
@@ -160,35 +143,8 @@ def load_dump(store: Store, path: Path, mark: str, *, replace: bool, tell: Progr
     return head
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    try:
-        with gzip.open(path, "rb") as file:
-            yield from file
-    except EOFError:
-        raise Invalid(f"{path} is not whole: its end is missing.") from None
-    except gzip.BadGzipFile as error:
-        damaged = "CRC" in str(error) or "length" in str(error)
-        what = "damaged" if damaged else "not a backup of Bough"
-        raise Invalid(f"{path} is {what}: {error}.") from None
-    except zlib.error as error:
-        raise Invalid(f"{path} is damaged: {error}.") from None
-    except OSError as error:
-        raise Invalid(f"{path} cannot be read: {error.strerror or error}.") from None
-
-
-def _head(path: Path, line: bytes) -> DumpHead:
-    try:
-        head = msgspec.json.decode(line, type=DumpHead)
-    except msgspec.MsgspecError:
-        head = None
-    if head is None or head.kind != _KIND:
-        raise Invalid(f"{path} is not a backup of Bough.")
-    if head.form != FORM:
-        raise Invalid(
-            f"{path} has form {head.form}, and this program reads form {FORM}.",
-            hint=f"it was made by version {head.version}",
-        )
-    return head
+def _dump_at(path: Path) -> SealedFile:
+    return SealedFile(path, packed=True, otherwise="not a backup of Bough")
 
 
 def _in_order(table: sa.Table) -> sa.Select[Any]:
@@ -199,7 +155,7 @@ def _in_order(table: sa.Table) -> sa.Select[Any]:
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     decoder = msgspec.json.Decoder(tuple[str, dict[str, Any]])
-    lines = _lines(path)
+    lines = read_lines(_dump_at(path))
     next(lines)
     for line in lines:
         if line.startswith(b"["):

@@ -16,14 +16,13 @@ import re
 import time
 import zlib
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bough.model.object_store import StoreCredential, StoreUrl
 from bough.stores.failures import Damaged, StoreFailed, reason_of, telling
 from bough.stores.listing import StoreObject
-from bough.stores.opening import closing_requests, open_store, s3_requests
+from bough.stores.opening import do_all, open_store, s3_requests
 from bough.stores.s3_multipart import CHECKSUM
 
 if TYPE_CHECKING:
@@ -53,15 +52,12 @@ class Fetch:
         self, objects: Iterable[StoreObject], tell: Callable[[int], None] | None = None
     ) -> None:
         """Download all of them; `tell` is called with the bytes as they arrive."""
-        with closing_requests(self._requests), ThreadPoolExecutor(_AT_ONCE) as pool:
-            work = [pool.submit(self._fetch, each, tell) for each in objects]
-            try:
-                for each in work:
-                    each.result()
-            except BaseException:
-                for each in work:
-                    each.cancel()
-                raise
+        do_all(
+            lambda each: self._fetch(each, tell),
+            objects,
+            at_once=_AT_ONCE,
+            requests=self._requests,
+        )
         for left in self._folder.rglob(f"{UNFINISHED}*"):
             left.unlink()
 

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, nullcontext
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from bough.model.object_store import AZURE, GS, StoreCredential, StoreUrl
@@ -17,6 +19,7 @@ from bough.stores.s3_requests import S3Requests
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
+_Item = TypeVar("_Item")
 #: The region that Amazon assumes if none is named, and that Google accepts with S3 keys.
 REGION, GS_REGION = "us-east-1", "auto"
 GS_URL = "https://storage.googleapis.com"
@@ -59,9 +62,27 @@ def s3_requests(url: StoreUrl, credential: StoreCredential) -> S3Requests | None
     return S3Requests(endpoint, url.container, credential, _region(url, credential), virtual)
 
 
-def closing_requests(requests: S3Requests | None) -> AbstractContextManager[object]:
-    """Close the connections at the end of the block."""
-    return nullcontext() if requests is None else closing(requests)
+def do_all(
+    do: Callable[[_Item], None],
+    items: Iterable[_Item],
+    *,
+    at_once: int,
+    requests: S3Requests | None,
+) -> None:
+    """Do something with each item, several at once; the first error cancels those not begun.
+
+    requests:  what `do` sends its requests with; closed at the end.
+    """
+    closes = nullcontext() if requests is None else closing(requests)
+    with closes, ThreadPoolExecutor(at_once) as pool:
+        work = [pool.submit(do, each) for each in items]
+        try:
+            for each in work:
+                each.result()
+        except BaseException:
+            for each in work:
+                each.cancel()
+            raise
 
 
 def _open_s3(url: StoreUrl, credential: StoreCredential) -> ObjectStore:

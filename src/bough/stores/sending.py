@@ -13,7 +13,6 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ import msgspec
 from bough.model.object_store import StoreCredential, StoreUrl
 from bough.stores.failures import StoreFailed, telling
 from bough.stores.listing import iterate_objects, plain_etag
-from bough.stores.opening import closing_requests, open_store, s3_requests
+from bough.stores.opening import do_all, open_store, s3_requests
 from bough.stores.s3_multipart import CHECKSUM, PART_BYTES, LargeFile, MultipartUpload
 
 _AT_ONCE = 4
@@ -80,15 +79,9 @@ class Sending:
             raise StoreFailed(f"{self._url} could not be written: its credential has no key")
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         known = self._known()
-        with closing_requests(self._requests), ThreadPoolExecutor(_AT_ONCE) as pool:
-            work = [pool.submit(self._send, each, known) for each in files]
-            try:
-                for each in work:
-                    each.result()
-            except BaseException:
-                for each in work:
-                    each.cancel()
-                raise
+        do_all(
+            lambda each: self._send(each, known), files, at_once=_AT_ONCE, requests=self._requests
+        )
         return Sent(self._files, self._bytes, tuple(self._changed))
 
     def _known(self) -> dict[str, tuple[int, int]]:

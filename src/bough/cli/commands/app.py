@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bough.cli.command import CommandGroup
-from bough.cli.commands.workflow_submit import Order, send, spec_options, warn
+from bough.cli.commands.workflow_submit import Order, env_option, send, spec_options, warn
 from bough.cli.exit_codes import INTERRUPTED
 from bough.cli.options import PRIORITIES, count_option, format_option, read_pairs, read_text
 from bough.cli.output import echo, printable
@@ -175,13 +175,7 @@ def rename(context: click.Context, name: str, new_name: str, force: bool, format
 @app.command()
 @version_argument
 @spec_options
-@click.option(
-    "--set-env",
-    "env",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Set an environment variable of every task; repeatable.",
-)
+@env_option
 @click.option(
     "--local-path",
     "-l",

@@ -62,18 +62,19 @@ spec_options = together(
         help="Add a label; repeatable.",
     ),
 )
-
-
-@click.command(cls=Command)
-@click.argument("file", metavar="FILE|ID", type=click.Path(allow_dash=True))
-@spec_options
-@click.option(
+env_option = click.option(
     "--set-env",
     "env",
     multiple=True,
     metavar="NAME=VALUE",
     help="Set an environment variable of every task; repeatable.",
 )
+
+
+@click.command(cls=Command)
+@click.argument("file", metavar="FILE|ID", type=click.Path(allow_dash=True))
+@spec_options
+@env_option
 @click.option(
     "--priority",
     type=PRIORITIES,

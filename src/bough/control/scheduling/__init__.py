@@ -17,6 +17,7 @@
 - input_sources: which attempts left what tasks read
 - gang_terms: what a scheduler of a cluster must know to place a group
 - outbox: sends decisions to the backends, again until they have them
+- starts: what backends are told to start attempts: specs, secrets, data, templates
 - after_restore: forgetting what was true before a restore; ending what runs without a record
 - timeouts: groups that wait or run for longer than their workflow allows
 - live_plan: the loop's view and the memo of its plan, which questions are answered from

@@ -9,7 +9,6 @@ others are skipped, like everything that is neither a file nor a folder.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import os
 import secrets
@@ -32,12 +31,12 @@ from bough.backends.local.data.walking import (
     Walk,
 )
 from bough.backends.local.errors import CopyFailed
+from bough.disk import sync_file_system
 
 _CHUNK = 2**24
 _NAMELESS = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
 #: Errors of file systems without nameless files (O_TMPFILE).
 _UNSUPPORTED = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
-_LIBC = ctypes.CDLL(None, use_errno=True)
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -100,7 +99,8 @@ def _copy_from(parent: int, copy: Copy, *, durably: bool) -> Copied:
         else:
             raise CopyFailed(f"{copy.source} is neither a file nor a folder")
         if durably and work.changed:
-            _sync_file_system(target)
+            with _readable(target) as folder:
+                sync_file_system(folder)
         return Copied(work.files, work.bytes, tuple(work.walk.skipped))
 
 
@@ -291,7 +291,8 @@ def _move(source: Path, target: Path, *, durably: bool) -> Copied:
             raise CopyFailed(f"{source} is not a folder")
         if durably:
             # What is in it was written by the task, which need not have brought it to the disk.
-            _sync_file_system(above)
+            with _readable(above) as folder:
+                sync_file_system(folder)
         replaced = REPLACED + secrets.token_hex(8)
         with contextlib.suppress(FileNotFoundError):
             os.rename(target.name, replaced, src_dir_fd=below, dst_dir_fd=below)
@@ -318,14 +319,6 @@ def _is_there(path: str, folder: int | None = None) -> bool:
     except OSError:
         return False
     return True
-
-
-def _sync_file_system(folder: int) -> None:
-    """Bring everything to the disk at once: file by file would take a commit for each."""
-    with _readable(folder) as descriptor:
-        if _LIBC.syncfs(descriptor):
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ A content gets its name when it is complete and its checksum is right. Until the
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import hashlib
 import os
@@ -16,10 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bough.disk import sync_file_system
 from bough.errors import Invalid
 
 _CHUNK = 1 << 20
-_LIBC = ctypes.CDLL(None, use_errno=True)
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 #: Prefix of files that a task's supervisor is writing.
 _COPIED = "copy-"
@@ -117,12 +116,10 @@ class Contents:
                 continue
 
     def sync(self) -> None:
-        """Flush everything to disk at once; file by file would need a commit for each."""
+        """Flush all contents to disk."""
         descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            if _LIBC.syncfs(descriptor):
-                number = ctypes.get_errno()
-                raise OSError(number, os.strerror(number))
+            sync_file_system(descriptor)
         finally:
             os.close(descriptor)
 
