@@ -160,6 +160,7 @@ def test_scenario_069_a_decrease_ends_nothing(divided):
 
     assert "RUNNING" == divided.status(name)
     assert ("20", "35", "-15") == divided.row("team--b")
+    assert {"_shared": 30, "a": 30, "b": 20, "c": 20} == divided.leaves()
     assert "bough_gpus_to_drain 15" in divided.ask("GET", "/metrics").text
 
 
@@ -192,6 +193,7 @@ def test_scenarios_080_and_090_to_093_a_drain_from_running_to_archived(divided):
     deleted = divided.send("DELETE", f"{SUBPOOLS}/a")
 
     assert "DELETING" == deleted["subpool_state"]
+    assert "RUNNING" == divided.status(name)
     assert ("0", "5", "-5") == divided.row("team--a")
     assert ("40", "0", "40") == divided.row("team")
     assert {"_shared": 40, "a": 0, "b": 40, "c": 20} == divided.leaves()

@@ -70,6 +70,22 @@ def test_the_map_of_a_folder_names_its_modules_and_no_others(name: str):
     assert sorted(_modules(folder)) == sorted(shown)
 
 
+#: Folders whose modules are called as what they are about, so that one sentence is their map.
+_SAID_IN_A_SENTENCE = ("cli/commands", "cli/text", "server/routes", "store/migrations")
+
+
+def test_every_other_folder_says_something_about_each_of_its_modules():
+    missing: list[str] = []
+    for path in sorted((ROOT / "src/bough").rglob("__init__.py")):
+        name = path.parent.relative_to(ROOT / "src/bough").as_posix()
+        if not name.startswith(_SAID_IN_A_SENTENCE):
+            words = set(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+            modules = set(_modules(path.parent)) - {"__main__"}
+            missing += [f"{name}/{each}" for each in sorted(modules - words)]
+
+    assert [] == missing
+
+
 def _modules(folder: Path) -> list[str]:
     found = [each.stem for each in folder.glob("*.py") if each.stem != "__init__"]
     with_maps = [each.parent.name for each in folder.glob("*/__init__.py")]

@@ -19,6 +19,7 @@ from them as well.
     system       version, health, key and events
     file_answers answers of the commands that read files and need no server
     quota_answers answers of `bough quota`, one of these commands
+    kube_answers answers of `bough kube`: why pods wait, drift, exported trees
 
 Data enters and leaves here as JSON. Times are UTC without a zone, to the millisecond. A field that
 has a default of `None` in a type with `omit_defaults` is left out of the JSON where it is `None`;

@@ -3,6 +3,7 @@
 The server's `hosting` opens one of them; the scheduler starts and stops attempts by it.
 
 local           processes of this machine
+kubernetes      pods of a cluster
 virtual         nothing runs; for demonstrations and tests
 logs            writing and reading logs of attempts
 placeholders    `{{output}}` and the like

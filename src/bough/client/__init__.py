@@ -19,6 +19,7 @@ Answers are types of `bough.api`; errors are those of `bough.errors`.
     exec_session a command in a task, with the streams or the terminal of this process
     forwarding   ports of a task on this machine's loopback
     transport    requests, answers and streams, tried again where that is safe
+    addresses    the address of a server, and the proxy for it
     connection   HTTP/1.1 over a socket
     failure      an error that a server answered, as one of `bough.errors`
     server_proof whether a server is the one that was logged in to

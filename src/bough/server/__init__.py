@@ -15,6 +15,7 @@
     backup              the database as a file, and back
     data_cleaner        removes the data of pools that was kept long enough
     disk_space          when a disk is nearly full; the reserve of the database
+    backend_file        which backends there are, by options or a file
     hosting             which backends the loop opens, and what requests read of them
     connections         how many connections there can be, and how slow one can be
     notifier            the thread that tells users what happened to their workflows

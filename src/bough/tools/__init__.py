@@ -6,6 +6,7 @@ The command line finds a tool by its name and only prints what the tool answers.
     gang                `bough gang`
     place               `bough place`
     plan, why           `bough plan`, `bough why`
+    run_spec            the workflow of one command, for `bough run`
     workflow_files      local files of a workflow that is submitted
     objects             one object from YAML, for commands that change a configuration
     load_organisation   files into a quota tree
