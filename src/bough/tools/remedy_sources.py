@@ -6,33 +6,19 @@ Kueue does. Files may hold both.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-import msgspec
-
-from bough.core.explain.change import door_to
 from bough.core.explain.judge import find_gang
 from bough.core.explain.source import Source
 from bough.core.gang.normalisation import gang_names
 from bough.core.gang.outline import Form, outline
 from bough.core.gang.priority import SYSTEM, is_preemptible, known_priorities
-from bough.core.quota.fairtree import (
-    capacity_of,
-    fair_amount,
-    fair_tree,
-    weighed_resource,
-    with_amount,
-)
 from bough.formats import remedy_fields as fields
 from bough.model.podgroup import Preemptibility
 from bough.model.problem import dotted
-from bough.model.quota import NodeKind
 from bough.model.remedy import (
     AnyNodes,
     Change,
-    End,
-    HeldPart,
     Knob,
     LowerMinimum,
     Move,
@@ -42,18 +28,18 @@ from bough.model.remedy import (
     Step,
     Tolerate,
     Untangle,
-    Value,
     Weigh,
 )
+from bough.tools.fair_source import FairSource
+from bough.tools.kueue_source import KueueSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator
 
     from bough.formats.yaml.documents import Document
-    from bough.model.fairqueue import FairAmount, FairQueue
+    from bough.model.fairqueue import FairQueue
     from bough.model.gang import Gang
     from bough.model.podgroup import PodGroup, PriorityClass
-    from bough.model.quota import FlavorResource, TreeNode
     from bough.model.snapshot import Snapshot
 
 
@@ -89,148 +75,6 @@ def _cordoned(value: object) -> Iterator[str]:
     ready = [each.get("status") for each in conditions if each.get("type") == "Ready"]
     if spec.get("unschedulable") is True and all(str(each) == "True" for each in ready):
         yield node["metadata"]["name"]
-
-
-class FairSource(Source):
-    """Queues with quota and limit as they are written; the tree is made of them and the nodes."""
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        queues: Iterable[FairQueue],
-        units: Mapping[str, int] | None = None,
-    ) -> None:
-        """units:  by resource, in units of how much it is written, where that is not one."""
-        super().__init__(snapshot)
-        self.units = units or {}
-        self.queues = {queue.name: queue for queue in queues}
-
-    def declare(self, snapshot: Snapshot, steps: Sequence[Step]) -> Snapshot:
-        """The tree anew; cohorts and queues that are not of these queues are changed themselves."""
-        others = [step for step in steps if not self._concerns(step)]
-        same_nodes = len(snapshot.nodes) == len(self.snapshot.nodes)
-        snapshot = super().declare(snapshot, others)
-        if not self.queues or (same_nodes and len(others) == len(steps)):
-            return snapshot
-        tree = fair_tree(self._declared(steps).values(), capacity_of(snapshot.nodes))
-        names = {each.name for each in (*tree.cohorts, *tree.queues)}
-        return msgspec.structs.replace(
-            snapshot,
-            cohorts=(*tree.cohorts, *(each for each in snapshot.cohorts if each.name not in names)),
-            queues=(*tree.queues, *(each for each in snapshot.queues if each.name not in names)),
-        )
-
-    def _concerns(self, step: Step) -> bool:
-        """Whether a step changes one of these queues."""
-        match step:
-            case Raise(node=node) | Weigh(node=node):
-                return node.name in self.queues
-            case Untangle(name):
-                return name in self.queues
-            case _:
-                return False
-
-    def can_raise(self, node: TreeNode, what: FlavorResource, knob: Knob) -> bool:
-        """Whether it is one of these queues, and the bound is one that can be higher."""
-        queue = self.queues.get(node.name)
-        if queue is None:
-            return super().can_raise(node, what, knob) and node.name not in self._derived()
-        if knob is Knob.LENDING:
-            return False
-        return _bound(fair_amount(queue, what.resource), knob) is not None
-
-    def weight_of(self, node: TreeNode) -> Fraction | None:
-        """What a queue has of what others leave, by the resource whose weight counts."""
-        queue = self.queues.get(node.name)
-        if queue is not None:
-            return fair_amount(queue, self._weighed_resource()).over_quota_weight
-        return None if node.name in self._derived() else super().weight_of(node)
-
-    def tell_weight(self, step: Weigh) -> Change:
-        """The weight of one resource."""
-        if step.node.name not in self.queues:
-            return super().tell_weight(step)
-        field = self.weight_field(self._weighed_resource())
-        before = self.written_weight(step)
-        return Change("queue", step.node.name, field, before, step.weight, "the weight")
-
-    def weight_field(self, resource: str) -> str:
-        """Where a weight is written."""
-        return f"{resource}.weight"
-
-    def _weighed_resource(self) -> str:
-        return weighed_resource(capacity_of(self.snapshot.nodes))
-
-    def tell_raise(self, step: Raise) -> Change:
-        """Quota and limit, each in the unit in which it is written."""
-        queue = self.queues.get(step.node.name)
-        if queue is None:
-            return super().tell_raise(step)
-        resource = step.flavor_resource.resource
-        raised = self._raised(queue, step)
-        before, after = (
-            self.written(resource, _bound(fair_amount(each, resource), step.knob))
-            for each in (queue, raised)
-        )
-        return Change(
-            "queue",
-            queue.name,
-            self.bound_field(resource, step.knob),
-            before,
-            after,
-            f"the {step.knob.value}",
-            resource,
-        )
-
-    def bound_field(self, resource: str, knob: Knob) -> str:
-        """Where a bound is written."""
-        return f"{resource}.{knob.value}"
-
-    def written(self, resource: str, amount: Fraction | None) -> Value:
-        """An amount in the unit in which it is written."""
-        if amount is None:
-            return None
-        amount /= self.units.get(resource, 1)
-        return int(amount) if amount.denominator == 1 else str(float(amount))
-
-    def _derived(self) -> set[str]:
-        """The nodes of the tree that were made of these queues."""
-        if not self.queues:
-            return set()
-        tree = fair_tree(self.queues.values(), capacity_of(self.snapshot.nodes))
-        return {each.name for each in (*tree.cohorts, *tree.queues)}
-
-    def _declared(self, steps: Sequence[Step]) -> dict[str, FairQueue]:
-        queues = dict(self.queues)
-        for step in steps:
-            if isinstance(step, Raise) and step.node.name in queues:
-                queues[step.node.name] = self._raised(queues[step.node.name], step)
-            elif isinstance(step, Weigh) and step.node.name in queues:
-                queues[step.node.name] = self._weighed(queues[step.node.name], step)
-            elif isinstance(step, Untangle) and step.cohort in queues:
-                queues[step.cohort] = msgspec.structs.replace(queues[step.cohort], parent=None)
-        return queues
-
-    def _weighed(self, queue: FairQueue, step: Weigh) -> FairQueue:
-        resource = self._weighed_resource()
-        amount = fair_amount(queue, resource)
-        weight = Fraction(step.weight)
-        changed = msgspec.structs.replace(amount, over_quota_weight=weight)
-        return with_amount(queue, resource, changed)
-
-    def _raised(self, queue: FairQueue, step: Raise) -> FairQueue:
-        """A queue with more, rounded up to whole units."""
-        resource = step.flavor_resource.resource
-        amount = fair_amount(queue, resource)
-        before = _bound(amount, step.knob) or Fraction(0)
-        unit = self.units.get(resource, 1)
-        after = Fraction(-(-(int(before) + step.by) // unit) * unit)
-        changed = (
-            msgspec.structs.replace(amount, quota=after)
-            if step.knob is Knob.QUOTA
-            else msgspec.structs.replace(amount, limit=after)
-        )
-        return with_amount(queue, resource, changed)
 
 
 class FileSource(FairSource):
@@ -331,84 +175,6 @@ class FileSource(FairSource):
         return gang is not None and bool(gang.pod_sets)
 
 
-class KueueSource(Source):
-    """Cohorts, ClusterQueues, LocalQueues and Workloads."""
-
-    def kind_of(self, workload: str) -> str:  # noqa: ARG002
-        """All that waits is a Workload."""
-        return "Workload"
-
-    def tell_workload(self, name: str, step: Step) -> Iterable[Change]:
-        """What a step changes in a Workload."""
-        workload = find_gang(self.snapshot, name)
-        if workload is None:
-            return
-        match step:
-            case LowerMinimum(subgroup, before, after):
-                for field in fields.pod_set_fields(workload, subgroup, "minCount"):
-                    word = f"minCount of pod set {subgroup}"
-                    yield Change("Workload", name, field, before, after, word)
-            case RaisePriority(priority):
-                yield Change("Workload", name, fields.PRIORITY, workload.priority, priority)
-            case Move(queue):
-                door = door_to(self.snapshot, workload.namespace, queue)
-                after = queue if door is None else door.name
-                before = workload.local_queue
-                word = "LocalQueue"
-                yield Change("Workload", name, fields.QUEUE_NAME, before, after, word)
-            case Tolerate(key):
-                yield from _template_tolerations(workload, key)
-            case _:
-                yield from _template_selectors(workload)
-
-    def tell_cluster(self, step: Step) -> Iterable[Change]:
-        """What a step changes in ClusterQueues, Cohorts and LocalQueues."""
-        match step:
-            case End(name):
-                yield Change("Workload", name, before=name)
-            case Untangle(name):
-                yield Change("Cohort", name, fields.PARENT_COHORT, self.parent_of(name), None)
-            case _:
-                yield from super().tell_cluster(step)
-
-    def tell_resume(self, part: HeldPart, name: str) -> Change:
-        """A stop policy, or whether a Workload is active."""
-        if part is HeldPart.WORKLOAD:
-            return Change("Workload", name, fields.ACTIVE, False, True)
-        kind = "ClusterQueue" if part is HeldPart.QUEUE else "LocalQueue"
-        return Change(kind, name, fields.STOP_POLICY, self.stop_of(part, name), "None")
-
-    def tell_weight(self, step: Weigh) -> Change:
-        """The weight of fair sharing."""
-        kind = "Cohort" if step.node.kind is NodeKind.COHORT else "ClusterQueue"
-        change = super().tell_weight(step)
-        return Change(kind, change.name, fields.WEIGHT, change.before, change.after, "the weight")
-
-    def tell_raise(self, step: Raise) -> Change:
-        """A nominalQuota, a borrowingLimit, or a lendingLimit."""
-        change = super().tell_raise(step)
-        cohort = step.node.kind is NodeKind.COHORT
-        bound = _BOUNDS[step.knob]
-        table = self.snapshot.cohorts if cohort else self.snapshot.queues
-        declared = next(each for each in table if each.name == step.node.name)
-        return Change(
-            "Cohort" if cohort else "ClusterQueue",
-            change.name,
-            fields.quota_field(declared, step.flavor_resource, bound),
-            change.before,
-            change.after,
-            bound,
-            change.resource,
-        )
-
-
-_BOUNDS = {
-    Knob.QUOTA: "nominalQuota",
-    Knob.LIMIT: "borrowingLimit",
-    Knob.LENDING: "lendingLimit",
-}
-
-
 def _minimum(group: PodGroup, step: LowerMinimum) -> Change:
     """The field in which a PodGroup, or one of its subgroups, says what it needs."""
     if group.native:
@@ -431,28 +197,6 @@ def _selectors(gang: Gang) -> Iterator[Change]:
         for field, value in zip(fields.POD_SELECTORS, said, strict=True):
             if value:
                 yield Change("Pod", pod.name, field, str(value))
-
-
-def _template_selectors(workload: Gang) -> Iterator[Change]:
-    for pod_set in workload.pod_sets:
-        said = (pod_set.template.node_selector, pod_set.template.affinity)
-        for path, value in zip(("nodeSelector", "affinity"), said, strict=True):
-            if value:
-                below = ("template", "spec", path)
-                for field in fields.pod_set_fields(workload, pod_set.name, *below):
-                    yield Change("Workload", workload.name, field, str(value))
-
-
-def _template_tolerations(workload: Gang, key: str) -> Iterator[Change]:
-    for pod_set in workload.pod_sets:
-        number = len(pod_set.template.tolerations)
-        below = ("template", "spec", "tolerations", number)
-        for field in fields.pod_set_fields(workload, pod_set.name, *below):
-            yield Change("Workload", workload.name, field, None, fields.toleration(key))
-
-
-def _bound(amount: FairAmount, knob: Knob) -> Fraction | None:
-    return amount.quota if knob is Knob.QUOTA else amount.limit
 
 
 def _of_kind(change: Change, kind: str) -> Change:
