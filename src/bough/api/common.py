@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 else:
     Json = Any
 
-#: How the line begins that stands for a log of which nothing is kept.
+#: Prefix of the line that replaces a log that is not kept.
 LOG_NOT_KEPT = "Nothing is kept of what "
-#: The last line of a stream that its server ends because it stops.
+#: The last line of a stream when the server stops.
 STREAM_STOPPED = "(The server is being stopped; ask again to read on.)\n"
 
 Priority = Literal["HIGH", "NORMAL", "LOW"]

@@ -50,12 +50,12 @@ class ResourceRule(msgspec.Struct, frozen=True):
     operator: str
     left_operand: str
     right_operand: str
-    #: What is said where it does not hold.
+    #: The message if the rule does not hold.
     assert_message: str
 
 
 class ConfigNote(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the author of a change says about it."""
+    """The author's description of a change."""
 
     description: str = ""
     tags: list[str] = []
@@ -68,10 +68,10 @@ class LabelRule(msgspec.Struct, frozen=True):
     """A label that workflows should have: `off`, `warn` or `enforce`."""
 
     key: str
-    #: The values that it may have; none: every one.
+    #: The allowed values; empty: any value.
     allow_list: list[str]
     enforcement: str
-    #: What is added to each sentence about it.
+    #: Added to every message about this label.
     assert_message: str
 
 
@@ -79,7 +79,7 @@ class LabelsAnswer(msgspec.Struct, frozen=True):
     """The policy for labels of workflows."""
 
     policy: list[LabelRule]
-    #: What stands before the key of each label on pods.
+    #: Prefix of the label keys on pods.
     pod_label_prefix: str
 
 

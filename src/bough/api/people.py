@@ -124,7 +124,7 @@ class GiveRole(msgspec.Struct, frozen=True):
 
 
 class RoleGiven(msgspec.Struct, frozen=True):
-    """What became of granting a role to several users."""
+    """The result of granting a role to several users."""
 
     role_name: str
     assigned: list[str]

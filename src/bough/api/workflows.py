@@ -101,7 +101,7 @@ class ArrayDocument(msgspec.Struct, frozen=True):
     status: str
     submit_time: str
     elements: int
-    #: How many may wait or run at a time.
+    #: The most elements that wait or run at a time.
     at_once: int | None
     #: By status; those that were not made yet are PENDING, or FAILED_CANCELED if it was cancelled.
     statuses: dict[str, int]

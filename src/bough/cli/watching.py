@@ -33,7 +33,7 @@ PATIENCE_S = 300.0
 #: Statuses of tasks that have not been started, and of all that have not ended.
 UNSTARTED = ("SUBMITTING", "WAITING", "PROCESSING", "SCHEDULING")
 UNFINISHED = (*UNSTARTED, "INITIALIZING", "RUNNING", "RESCHEDULED")
-#: As many characters as the time of a line has.
+#: The length of the time in a line.
 _TIME = len("2026/01/05 10:05:02")
 
 
@@ -59,7 +59,7 @@ class Watch:
         self._said = ""
 
     def until_started(self, task: str | None = None) -> WorkflowDocument:
-        """Wait until it, or one task of it, runs or has ended; say what that waits for."""
+        """Wait until a workflow, or one of its tasks, runs or has ended; show what it waits for."""
         for found in self._looks():
             waits = [each for each in find_tasks(found, task) if each.status in UNSTARTED]
             if found.status not in (ALIVE if task is not None and waits else WAITING):
@@ -76,7 +76,7 @@ class Watch:
         raise AssertionError
 
     def until_array_ended(self, deadline: float | None = None) -> ArrayDocument:
-        """The same for an array; say how far its elements are, whenever that changes."""
+        """The same for an array; shows its progress whenever that changes."""
         pause_s = FIRST_PAUSE_S
         while True:
             found = self._patiently(lambda: self._asked.workflows.array(self._name))
@@ -101,7 +101,7 @@ class Watch:
             ended = found.status not in ALIVE or (part.task is not None and over)
             if whole and (ended or seen.not_kept):
                 return
-            # From the second time on, all is read, and what was seen is left out.
+            # From the second time on, everything is read again, and lines already seen are skipped.
             part = part._replace(last_lines=None)
             time.sleep(FIRST_PAUSE_S)
 
@@ -141,7 +141,7 @@ class Watch:
         return self._patiently(lambda: self._asked.workflows.get(self._name))
 
     def _patiently(self, ask: Callable[[], Answer]) -> Answer:
-        """What the server says; one that is away is asked again for a while."""
+        """Ask the server; retries for a while if it cannot be reached."""
         give_up = time.monotonic() + PATIENCE_S
         while True:
             try:

@@ -94,7 +94,7 @@ class Connection:
         self._send(f"{method} {target}", sent, body)
 
     def take_over(self) -> tuple[socket.socket, str, bytes]:
-        """The socket, of what is no HTTP any more; what the server accepted, and sent already."""
+        """The socket after the switch to a websocket, with what the server accepted and sent."""
         self._socket.setblocking(False)
         try:
             rest = self._file.peek()
@@ -131,7 +131,7 @@ class Connection:
             self._read_head()
 
     def _is_preliminary(self) -> bool:
-        """Whether the answer itself is still to come."""
+        """Whether the final answer is still to come."""
         return self.status < 200 and self.status != SWITCHING
 
     def _read_head(self) -> None:

@@ -1,4 +1,4 @@
-"""Downloads of results and of data: checked part by part, gone on with where they were cut off.
+"""Downloads of results and of data: checked part by part, and resumed where they stopped.
 
 A file appears under its name when it is whole. Nothing is written outside of the folder, whatever
 a server says, and nothing through a link.
@@ -58,7 +58,7 @@ class _Fetching:
         self._progress = DownloadProgress(0, 0, 0, 0)
 
     def _fetch_all(self, wanted: list[_Wanted]) -> Downloaded:
-        """Download what is not there already."""
+        """Download the files that are not there already."""
         missing = [each for each in wanted if not self._is_there(each)]
         total = sum(each.file.size_bytes for each in missing)
         self._progress = DownloadProgress(0, len(missing), 0, total)

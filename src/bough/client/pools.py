@@ -178,7 +178,7 @@ class Queues:
         return self._transport.get(QueueList, path_of("queues"))
 
     def export(self, system: str, namespace: str = "default") -> TreeExport:
-        """The tree as objects of `kueue` or `kai`; the doors of Kueue are in the namespace."""
+        """The tree as objects of `kueue` or `kai`; LocalQueues of Kueue are in the namespace."""
         path = path_of("kube", "export", system)
         return self._transport.get(TreeExport, path, {"namespace": namespace})
 

@@ -124,7 +124,7 @@ class Transport:
         return None if answer is None else self.decode(answer, content)
 
     def send_content(self, answer: type[Answer], path: str, content: bytes) -> Answer:
-        """Send bytes that do no harm when they come twice; tried again like reading."""
+        """Send bytes that do no harm when they arrive twice; retried like a read."""
         return self.decode(answer, self._repeat("POST", path, None, content))
 
     def send_json(self, method: str, path: str, body: Body = None) -> Json:

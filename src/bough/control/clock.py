@@ -67,13 +67,13 @@ class SteadyClock:
 
     @classmethod
     def beginning(cls, since_boot_ms: int, at_ms: int) -> SteadyClock:
-        """Go on from a moment of another process of this machine (`moment`)."""
+        """Continue the clock of another process of this machine, from its `moment`."""
         clock = cls()
         clock._now_ms = at_ms + clock._boot_ms - since_boot_ms
         return clock
 
     def moment(self) -> tuple[int, int]:
-        """What time it is, and how long ago the machine was started."""
+        """The time, and how long ago the machine was started."""
         now_ms = self.now_ms()
         return now_ms, self._boot_ms
 

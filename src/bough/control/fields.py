@@ -45,7 +45,7 @@ def read_gpus(what: str, value: Json) -> int:
 
 
 def read_weight(what: str, value: Json) -> int:
-    """By how much something counts beside others. Rounded down, 0.5 would count for nothing."""
+    """Read a weight. Refuses fractions: rounded down, 0.5 would count for nothing."""
     whole = isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0
     if not whole or not 0 <= value <= MOST_WEIGHT:
         raise Invalid(

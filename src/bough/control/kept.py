@@ -160,14 +160,15 @@ class Kept:
             entry = self._answers.setdefault(name, _Answer())
         with entry.making:
             if entry.stamp != stamp:
-                # What changed after the stamp was read is in it, too; the next look makes it anew.
+                # It may include changes made after the stamp was read; then the next look rebuilds
+                # it.
                 entry.made = make()
                 entry.stamp = stamp
             found: Made = entry.made
             return found
 
     def forget_answers(self) -> None:
-        """Make all answers anew."""
+        """Discard all answers, so that they are made again."""
         with self._lock:
             self._answers.clear()
 

@@ -64,7 +64,7 @@ class Launch(msgspec.Struct, frozen=True):
 
 
 class GangTerms(msgspec.Struct, frozen=True):
-    """What a scheduler of a cluster must know to place a group, beside its tasks."""
+    """What a cluster's own scheduler needs to know to place a group, besides its tasks."""
 
     #: Names of objects of the cluster.
     queue: str
@@ -121,7 +121,7 @@ class Sight(StrEnum):
     UNSTARTABLE = "unstartable"
     #: It ran, and is gone without a report: its node vanished, or the machine was restarted.
     LOST = "lost"
-    #: A scheduler of its cluster ended it for others.
+    #: The cluster's own scheduler evicted it for others.
     PREEMPTED = "preempted"
 
 
@@ -220,7 +220,7 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 class TaskFiles(Protocol):
-    """What tasks of a backend wrote, and the way into those that run.
+    """Reads logs of a backend's tasks, and opens sessions with running ones.
 
     It orders nothing and keeps nothing, so every process of the machine can have one.
     """
@@ -263,7 +263,7 @@ class TaskFiles(Protocol):
 
 
 class Backend(TaskFiles, Protocol):
-    """Runs what it is told to. One process at a time has it."""
+    """Starts and stops attempts as told. One process at a time uses it."""
 
     def nodes(self) -> tuple[OfferedNode, ...] | None:
         """The nodes that it has now; `None`: it does not know yet, so none of them is lost."""

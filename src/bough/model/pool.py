@@ -54,7 +54,7 @@ class TopologyKey(msgspec.Struct, frozen=True):
 
 
 class Comparison(StrEnum):
-    """How a rule compares what stands left with what stands right."""
+    """How a rule compares its left operand with its right one."""
 
     GT = "GT"
     GE = "GE"
@@ -69,7 +69,7 @@ class ResourceAssertion(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     operator: Comparison
     left_operand: str
     right_operand: str
-    #: What is said where it does not hold.
+    #: The message if the rule does not hold.
     assert_message: str = ""
 
 

@@ -88,7 +88,7 @@ class EventKind(StrEnum):
     NODE_CHANGED = "node.changed"
     #: A backend does not answer, or does again.
     BACKEND_CHANGED = "backend.changed"
-    #: Others had changed a queue of a cluster that follows Bough's, and it was put right.
+    #: Others had changed a queue of a cluster that follows Bough's, and it was repaired.
     CLUSTER_REPAIRED = "cluster.repaired"
     #: The queues of a cluster cannot be brought in step.
     CLUSTER_TROUBLE = "cluster.trouble"

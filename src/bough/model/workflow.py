@@ -173,7 +173,7 @@ class GroupSpec(msgspec.Struct, frozen=True):
 
 
 class Predecessor(msgspec.Struct, frozen=True):
-    """Another workflow whose end one waits for."""
+    """Another workflow that this one waits for."""
 
     #: Its identifier.
     workflow: str
@@ -191,7 +191,7 @@ class WorkflowSpec(msgspec.Struct, frozen=True):
     queue_timeout_s: int | None = None
     #: The workflows that it starts after.
     after: tuple[Predecessor, ...] = ()
-    #: It is there many times over.
+    #: Set if the workflow is an array.
     array: ArraySpec | None = None
     #: As it was written, rendered and before that.
     text: str = ""

@@ -80,7 +80,7 @@ class AttemptFolder(msgspec.Struct, frozen=True):
 
     @property
     def stores(self) -> Path:
-        """How far copies from and to object stores have come."""
+        """The progress of copies from and to object stores."""
         return self.path / "stores"
 
     @property

@@ -48,7 +48,7 @@ class Sandbox(msgspec.Struct, frozen=True):
     hidden: tuple[str, ...] = ()
     #: A file that it sees as /etc/resolv.conf; empty: what this machine has.
     resolver: str = ""
-    #: The root folder of its image, which it sees in place of the machine's; empty: the machine's.
+    #: The root folder of its image, which replaces the machine's; empty: it sees the machine's.
     image: str = ""
     #: Devices that it does not see: GPUs that others have.
     hidden_devices: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class StorePlace(msgspec.Struct, frozen=True):
 
     url: str
     credential: StoreCredential
-    #: A folder that the task does not see, in which another process finds how far this one came.
+    #: A folder that the task does not see, with the progress so far, for a process that resumes.
     progress: str
 
 

@@ -44,7 +44,7 @@ class _Running(msgspec.Struct):
 
 
 class NoFiles:
-    """What tasks wrote that never ran."""
+    """The empty files of tasks that never really run."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: What other programs that run commands end with where they failed themselves.
 FAILED_ITSELF = 125
-#: What stands before the text of each line of a log.
+#: The prefix of each line of a log.
 _PREFIX = re.compile(r"\S+ \S+ \[[^\]\n]*\] ")
 #: What a shell says of a program that was interrupted.
 INTERRUPTED = 130
@@ -202,7 +202,7 @@ def _watch(asked: Client, answer: Submission, *, quiet: bool, format_type: str) 
 
 
 def _watch_array(asked: Client, name: str, quiet: bool, format_type: str) -> int:
-    """Tell how far the elements of an array are; 0 if all of them completed."""
+    """Show the progress of an array; returns 0 if all its elements completed."""
     watch = Watch(asked, name, quiet=quiet)
     try:
         ended = watch.until_array_ended()

@@ -151,7 +151,7 @@ def list_workflows(
     if order == "asc":
         found.reverse()
     if not folded or narrowed or offset:
-        # Arrays are told as one where the newest of all are listed.
+        # Arrays are listed as one line each where the newest of everything is listed.
         echo(found, format_type, render_list, key="workflows")
         return
     mine = {name: query[name] for name in ("all_users",) if name in query}
@@ -208,7 +208,7 @@ def query(name: str, verbose: bool, format_type: str) -> None:
 
 
 def _array(asked: Client, name: str, error: NotFound) -> ArrayDocument:
-    """The array of a name that is no workflow's; raises what was said first if there is none."""
+    """The array of a name that is no workflow's; raises the first error if there is none."""
     try:
         return asked.workflows.array(name)
     except NotFound:
@@ -401,7 +401,7 @@ def tag(
 
 
 def _follow_logs(asked: Client, name: str, part: Part) -> int:
-    """Print the log as it comes; the exit code to end with."""
+    """Print the log as it comes; returns the exit code."""
     watch = Watch(asked, name)
     watch.until_started(part.task)
     click.echo(f"Workflow {name} has logs:")

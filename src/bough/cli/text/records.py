@@ -84,7 +84,7 @@ def render_audit(entries: Sequence[AuditLine]) -> str:
 
 
 def render_drift(answer: DriftAnswer) -> str:
-    """For each cluster what cannot be put right, and what was."""
+    """For each cluster, what cannot be repaired, and the latest repairs."""
     if not answer.clusters:
         return "There is no cluster whose queues follow Bough's."
     return "\n\n".join(map(_render_cluster, answer.clusters))

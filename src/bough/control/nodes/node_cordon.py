@@ -123,10 +123,10 @@ def declare_lost(site: Site, actor: Actor, name: str, backend: str | None = None
 
 
 def remove_backend(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) -> None:
-    """Forget a backend that is gone, with its nodes. Should it answer again, it is there again."""
+    """Remove a backend that is gone, with its nodes. If it answers again, it comes back."""
     authorise(actor, Action.CONFIG_UPDATE, "config/backend", site.role_names)
     with site.store.write() as connection:
-        # Before all else, so that no plan that still uses its nodes is applied.
+        # First of all, so that no plan that still uses its nodes is applied.
         setting_store.raise_version(connection)
         record = node_store.find_backend(connection, name, lock=True)
         if record is None:

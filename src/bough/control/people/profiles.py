@@ -84,7 +84,7 @@ def _check_target(site: Site, connection: sa.Connection, user: str, channel: Cha
 def target_of(
     site: Site, connection: sa.Connection, user: str, channel: Channel
 ) -> tuple[str | None, str]:
-    """The address or URL where a user is told; or none, and why."""
+    """The address or URL for a user's notifications; or none, and why."""
     rules = site.notifications
     if channel is Channel.EMAIL:
         if rules.email is None:

@@ -28,7 +28,7 @@ from bough.store import people as people_store
 from bough.store import records as record_store
 from bough.store import workflows as workflow_store
 
-#: Users that are given a role at a time.
+#: The most users to give a role to at a time.
 MOST_USERS = 1_000
 _USER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@+-]{0,253})\Z")
 _ACTION = re.compile(r"(\*|[a-z]+):(\*|[A-Z][a-zA-Z]*)\Z")
@@ -43,12 +43,12 @@ class UserView(msgspec.Struct, frozen=True):
 
 
 class RoleGrant(msgspec.Struct, frozen=True):
-    """What became of giving a role to several users."""
+    """The result of giving a role to several users."""
 
     assigned: tuple[str, ...]
-    #: Those who had it before.
+    #: Users who had it before.
     had: tuple[str, ...]
-    #: Those who do not exist.
+    #: Users who do not exist.
     unknown: tuple[str, ...]
 
 

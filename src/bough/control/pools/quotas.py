@@ -181,7 +181,7 @@ def _read_queues(site: Site) -> _Queues:
 
 
 def _decided(queue: QueueUse, standing: QueueStanding | None) -> QueueUse:
-    """The same by what the loop decides by, where that says something of it."""
+    """The same by the loop's policy, where that computes shares."""
     if standing is None:
         return queue
     return msgspec.structs.replace(

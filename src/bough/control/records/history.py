@@ -129,7 +129,7 @@ def tag_revision(
     add: Sequence[str] = (),
     remove: Sequence[str] = (),
 ) -> None:
-    """Add and remove tags of a change; what was changed then stays as it is."""
+    """Add and remove tags of a recorded change; the configuration itself stays as it is."""
     authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
     with site.store.write() as connection:
         found = record_store.revisions_numbered(connection, revision, (config_type,))

@@ -158,7 +158,7 @@ class Scheduler:
             LOG.warning("the scheduler cannot work: %s", error, exc_info=None if known else error)
         self._failed = True
         self._forget()
-        # Drains that a request or a cycle could not look at are looked at by the next cycle.
+        # Drains that a request or a cycle could not check are checked by the next cycle.
         self._leads = False
 
     def _forget(self) -> None:

@@ -259,7 +259,7 @@ def cancel_change(
 def authorise_cancel(
     site: Site, connection: sa.Connection, actor: Actor, name: str, owner: str, workflow_id: str
 ) -> None:
-    """Refuse unless the actor may cancel in a pool; it may leave those of others to its admins."""
+    """Refuse unless the actor may cancel it; a pool may let only admins cancel for others."""
     found = pool_store.find(connection, name)
     authorise(actor, Action.WORKFLOW_CANCEL, resource_of(found or name), site.role_names)
     pool = pool_store.find_pool(connection, found.parent) if isinstance(found, Subpool) else found

@@ -17,7 +17,7 @@ class _Live(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class LiveAnything(_Live, frozen=True):
-    """Something of which it only matters whether it is there."""
+    """A field of which only its presence matters."""
 
 
 class LiveOwnerReference(_Live, frozen=True):
@@ -165,7 +165,7 @@ class LivePodSpec(_Live, frozen=True):
 
 
 class LiveCondition(_Live, frozen=True):
-    """One thing that is so or is not."""
+    """A condition."""
 
     type: str = ""
     status: str = ""
@@ -223,13 +223,13 @@ class LiveNode(_Live, frozen=True):
 
 
 class LiveClaimStatus(_Live, frozen=True):
-    """How a claim is."""
+    """The status of a claim."""
 
     phase: str = ""
 
 
 class LiveClaim(_Live, frozen=True):
-    """A PersistentVolumeClaim, of which only counts whether it has its volume."""
+    """A PersistentVolumeClaim; only whether it has its volume counts."""
 
     metadata: LiveMetadata
     status: LiveClaimStatus = LiveClaimStatus()
@@ -344,7 +344,7 @@ class LiveTopologyKey(_Live, frozen=True):
 
 
 class LiveSchedulingConstraints(_Live, frozen=True):
-    """Where the pods of a native PodGroup are together."""
+    """Within which topology the pods of a native PodGroup must be together."""
 
     topology: tuple[LiveTopologyKey, ...] | None = None
 
@@ -363,7 +363,7 @@ class LiveTemplateReference(_Live, frozen=True):
 
 
 class LiveNativePodGroupSpec(_Live, frozen=True):
-    """What a native PodGroup is to be."""
+    """The spec of a native PodGroup."""
 
     scheduling_policy: LivePolicy = LivePolicy()
     scheduling_constraints: LiveSchedulingConstraints | None = None

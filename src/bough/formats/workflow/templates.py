@@ -129,7 +129,7 @@ def read_template(text: str, variables: Mapping[str, Plain]) -> Template:
 
     def keep(found: re.Match[str]) -> str:
         if ARRAY in values and PLACEHOLDER.fullmatch(found[0]):
-            # A variable of that name was there before arrays were.
+            # Workflows had variables of that name before there were arrays.
             return found[0]
         kept.append(found[0])
         return f"{mark}{len(kept) - 1}{mark}"

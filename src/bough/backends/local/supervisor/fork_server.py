@@ -53,14 +53,14 @@ _EXIT_S = 5.0
 _LOG_BYTES = 2**20
 _ANSWER_BYTES = 4_096
 _READ_BYTES = 65_536
-#: How many supervisors wait for their next tasks at most, and how long.
+#: How many idle supervisors to keep at most, and for how long.
 _MOST_WAITING = 8
 _IDLE_S = 30.0
-#: How many supervisors start tasks at once: more would only get in each other's way, and one that
-#: has just finished is quicker. And how long nothing may happen until more are forked.
+#: How many supervisors start tasks at once: more would only slow each other down, and reusing one
+#: that has just finished is faster. And after how long a standstill more are forked.
 _MOST_STARTING = max(4, 2 * (os.cpu_count() or 1))
 _HOLD_S = 1.0
-#: A task that runs may end within such a moment, and then its supervisor takes the next.
+#: A running task may end within this time, and then its supervisor takes the next request.
 _SOON_S = 0.03
 #: Lines that ask for a connection begin with it; others ask for a supervisor.
 _CONNECT = b"connect "
@@ -192,7 +192,7 @@ class ForkServer:
 
 
 def main(descriptor: int) -> None:
-    """Have a supervisor for each line, until the server closes its end."""
+    """Find a supervisor for each request, until the server closes its end."""
     # A plain shell, for example, starts a server in the background with SIGQUIT ignored.
     usual = {signal.SIGKILL, signal.SIGSTOP, *CHANGED_SIGNALS}
     for number in signal.valid_signals() - usual:
@@ -215,7 +215,7 @@ def main(descriptor: int) -> None:
 
 
 class _Forker:
-    """The process itself: hands requests to supervisors that wait, or to new ones."""
+    """The fork server itself: hands requests to idle supervisors, or to new ones."""
 
     def __init__(self, setup: Setup, line: socket.socket) -> None:
         self._setup = setup
@@ -223,16 +223,16 @@ class _Forker:
         self._poll = select.poll()
         #: The supervisors, by the descriptor of the socket to each.
         self._supervisors: dict[int, socket.socket] = {}
-        #: Those that wait, the last one to begin with it last, and since when.
+        #: Idle supervisors and since when, the most recent last.
         self._waiting: dict[int, float] = {}
-        #: Those that start tasks, or may soon have nothing to do, and until when that is so.
+        #: Supervisors that start tasks, or may soon be idle, and until when to count on that.
         self._starting: dict[int, float] = {}
-        #: Requests that nothing was done about yet, and when something has happened.
+        #: Requests without a supervisor yet, and when one last got any.
         self._requests: deque[bytes] = deque()
         self._moved_at = 0.0
 
     def run(self, text: bytes) -> None:
-        """Do what the lines say, until the server closes its end."""
+        """Serve requests until the server closes its end."""
         self._poll.register(self._line, select.POLLIN)
         while True:
             *lines, text = text.split(b"\n")
@@ -262,7 +262,7 @@ class _Forker:
         return _IDLE_S * 1_000 if self._waiting else None
 
     def _serve(self) -> None:
-        """Find a supervisor for each request; where many are starting, one of these is next."""
+        """Find a supervisor for each request; if many are starting, wait for one of these."""
         now = time.monotonic()
         self._starting = {each: until for each, until in self._starting.items() if until > now}
         while self._requests:
@@ -274,12 +274,12 @@ class _Forker:
             elif now < self._moved_at + _HOLD_S:
                 return
             else:
-                # Those that are starting hang: nothing waits for them any longer.
+                # The starting ones hang, so requests no longer wait for them.
                 self._fork(self._requests[0])
             self._requests.popleft()
 
     def _hand_on(self, text: bytes) -> bool:
-        """Give a request to a supervisor that waits, the warmest one; whether there was one."""
+        """Give a request to the most recent idle supervisor; returns whether there was one."""
         while self._waiting and len(text) <= REQUEST_BYTES:
             descriptor, _ = self._waiting.popitem()
             try:
@@ -298,14 +298,14 @@ class _Forker:
             self._line.detach()
             be_supervisor(self._setup, text, theirs)
         theirs.close()
-        # One that is stopped reads nothing, and others must not wait for it.
+        # A stopped supervisor reads nothing, and others must not wait for it.
         ours.setblocking(False)
         self._supervisors[ours.fileno()] = ours
         self._starting[ours.fileno()] = math.inf
         self._poll.register(ours, select.POLLIN)
 
     def _hear(self, descriptor: int) -> None:
-        """A supervisor says that its tasks run, that it has nothing to do, or has ended."""
+        """Note that a supervisor's tasks run, that it is idle, or that it has ended."""
         try:
             said = self._supervisors[descriptor].recv(1)
         except OSError:
@@ -320,7 +320,7 @@ class _Forker:
             self._drop(descriptor)
 
     def _dismiss(self, before: float) -> None:
-        """Let supervisors exit that have waited for long."""
+        """Let supervisors exit that were idle for long."""
         for descriptor in [each for each, since in self._waiting.items() if since < before]:
             self._drop(descriptor)
 

@@ -104,7 +104,7 @@ class GroupNetwork:
             self.open_way_out()
 
     def close(self) -> None:
-        """Hold it no more; the way out ends when no other supervisor of the group holds it."""
+        """Release it; the gateway ends when no supervisor of the group holds it any more."""
         pipe = () if self._way_out is None else self._way_out.pipe
         held = () if self._hold is None else (self._hold,)
         for each in (*self.namespaces.descriptors, *pipe, *held):

@@ -124,7 +124,7 @@ class SupervisedTask:
         #: The process that became ready, within the sandbox, and the limit on its open files.
         self._ready_pid = 0
         self._limit = (0, 0)
-        #: Lets sessions in while it runs.
+        #: Accepts sessions while it runs.
         self.door: SessionDoor | None = None
         self._hold = hold
         self._since = 0
@@ -232,7 +232,7 @@ class SupervisedTask:
                 self.due[number] = now + copy.every_s
 
     def open_door(self) -> SessionDoor | None:
-        """Let sessions in from now on; `None`: it is ending already, or the disk is full."""
+        """Accept sessions from now on; `None`: it is ending already, or the disk is full."""
         command = self.command
         if command is None or self.phase is not Phase.RUNNING:
             return None
@@ -247,7 +247,7 @@ class SupervisedTask:
         return self.door
 
     def close_door(self) -> None:
-        """End all its sessions, and let no more in."""
+        """End all its sessions, and accept no more."""
         if self.door is not None:
             self.door.close()
             self.door = None
@@ -419,7 +419,7 @@ class SupervisedTask:
         self.phase = Phase.FINISHED
 
     def close(self) -> None:
-        """Let go of the attempt, after its end is recorded."""
+        """Release the attempt, after its end is recorded."""
         self._hold.close()
 
     def how(self) -> str:

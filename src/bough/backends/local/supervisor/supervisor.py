@@ -47,7 +47,7 @@ _GIVE_UP_SWEEPS = 100
 #: How long the data of a stopped task is copied at most.
 _COPY_S = 600.0
 _MESSAGE_BYTES = 8_192
-#: How often preparation, or copying results, is tried if its process is killed.
+#: How often to retry preparation, or copying results, if its process is killed.
 _TRIES = 3
 _COMMANDS = msgspec.json.Decoder(tuple[TaskCommand, ...])
 
@@ -104,7 +104,7 @@ class Supervisor:
             self._network.forget()
 
     def close(self) -> None:
-        """Let go of everything, after all tasks are finished; the attempts have no supervisor."""
+        """Release everything, after all tasks are finished; attempts have no supervisor now."""
         self._events.close()
         if self._network is not None:
             self._network.close()
