@@ -93,6 +93,14 @@ def _assign(each: Object, field: str, value: object) -> None:
 # KAI
 
 
+_TOPOLOGY: Object = {
+    "apiVersion": "kai.scheduler/v1alpha1",
+    "kind": "Topology",
+    "metadata": {"name": "wires"},
+    "spec": {"levels": [{"nodeLabel": RACK, "alias": "rack"}]},
+}
+
+
 def kai_world(random: Random) -> list[Object]:
     """Nodes in two racks, queues on two levels, gangs that run and gangs that wait."""
     nodes = [_node(random, number) for number in range(random.randint(1, 3))]
@@ -101,14 +109,8 @@ def kai_world(random: Random) -> list[Object]:
         for node in nodes
     }
     queues = _kai_queues(random)
-    topology = {
-        "apiVersion": "kai.scheduler/v1alpha1",
-        "kind": "Topology",
-        "metadata": {"name": "wires"},
-        "spec": {"levels": [{"nodeLabel": RACK, "alias": "rack"}]},
-    }
     leaves = [queue["metadata"]["name"] for queue in queues if queue["spec"].get("parentQueue")]
-    objects = [topology, *nodes, *queues]
+    objects = [_TOPOLOGY, *nodes, *queues]
     for number in range(random.randint(2, 7)):
         objects += _gang(random, number, leaves, free)
     return objects
@@ -359,3 +361,26 @@ def _held(queue: str, flavor: str, gpus: int, count: int) -> Object:
         "admission": {"clusterQueue": queue, "podSetAssignments": [assignment]},
         "conditions": [reserved],
     }
+
+
+# Both
+
+
+def mixed_world(random: Random) -> list[Object]:
+    """Kueue's tree with Workloads, and PodGroups in its queues, on nodes of its flavors."""
+    objects = kueue_world(random)
+    queues = [each["metadata"]["name"] for each in objects if each["kind"] == "ClusterQueue"]
+    nodes = [_node(random, number) for number in range(random.randint(1, 3))]
+    for node in nodes:
+        node["metadata"]["labels"] |= random.choice(list(_FLAVORS.values()))
+    free = {
+        node["metadata"]["name"]: int(node["status"]["allocatable"]["nvidia.com/gpu"])
+        for node in nodes
+    }
+    objects += [_TOPOLOGY, *nodes]
+    for number in range(random.randint(1, 4)):
+        where = free if random.random() < 0.5 else {}
+        for each in _gang(random, number, queues, where):
+            each["metadata"]["namespace"] = "ns"
+            objects.append(each)
+    return objects

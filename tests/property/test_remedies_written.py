@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from bough.tools import plan as plan_tool
 from bough.tools import why as why_tool
 from tests.printed import as_json
-from tests.worlds_yaml import Object, changed, kai_world, kueue_world, write
+from tests.worlds_yaml import Object, changed, kai_world, kueue_world, mixed_world, write
 
 plan, why = as_json(plan_tool.plan), as_json(why_tool.why)
 
@@ -43,7 +43,11 @@ def starts_as_workload(path: str, name: str) -> bool:
     return why([path], name)["certificate"]["verdict"] in ("starts", "nominated")
 
 
-FORMS = {"kai": (kai_world, starts_as_gang), "kueue": (kueue_world, starts_as_workload)}
+FORMS = {
+    "kai": (kai_world, starts_as_gang),
+    "kueue": (kueue_world, starts_as_workload),
+    "mixed": (mixed_world, starts_as_workload),
+}
 
 
 def helpful(folder: Path, objects: list[Object]) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -76,6 +80,21 @@ def test_every_remedy_written_into_objects_of_kai_starts_the_gang(seed: int):
 @given(st.integers(0, 1 << 32))
 def test_every_remedy_written_into_objects_of_kueue_starts_the_workload(seed: int):
     check(kueue_world(Random(seed)), starts_as_workload)
+
+
+@few
+@given(st.integers(0, 1 << 32))
+def test_every_remedy_written_into_objects_of_both_starts_what_it_is_for(seed: int):
+    check(mixed_world(Random(seed)), starts_as_workload)
+
+
+def test_nothing_that_waits_is_said_to_run(tmp_path: Path):
+    """Where heads are judged together, a plan says nothing of what is behind one of them."""
+    for seed in range(50, 70):
+        path = write(tmp_path, mixed_world(Random(seed)))
+        for wait in plan([path])["waits"]:
+            name = wait["workload"]
+            assert "runs" != why([path], name)["certificate"]["verdict"], (seed, name)
 
 
 @pytest.mark.parametrize("form", list(FORMS))

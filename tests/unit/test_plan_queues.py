@@ -124,7 +124,7 @@ def test_a_gang_of_an_unknown_queue_waits_among_the_queues_of_kueue(ask):
     ("above", "why"),
     [
         ("gone", "queue 'q' is stopped: the queue 'gone' above it does not exist"),
-        ("q", "queue 'q' is no leaf; gangs go to the queues below it: q"),
+        ("q", "queue 'q' is stopped: a cycle above it, q"),
     ],
 )
 def test_a_gang_whose_only_queue_hangs_nowhere_waits_and_is_told_why(ask, above: str, why: str):

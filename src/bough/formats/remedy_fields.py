@@ -55,6 +55,11 @@ def quota_field(declared: Cohort | Queue, what: FlavorResource, bound: str) -> s
     return bound
 
 
+def label_field(key: str) -> str:
+    """A label of a Node."""
+    return dotted(("metadata", "labels", key))
+
+
 def capacity_field(resource: str) -> str:
     """What a Node offers of a resource, by the name that Bough gives it."""
     return dotted(("status", "allocatable", GPU if resource == "gpu" else resource))

@@ -24,6 +24,8 @@ class Verdict(StrEnum):
     STARTS = "starts"
     #: It has what it needs.
     RUNS = "runs"
+    #: None of its pods waits or runs.
+    ENDED = "ended"
 
 
 class Ledger(StrEnum):

@@ -153,6 +153,8 @@ class AddNodes(msgspec.Struct, frozen=True, tag="add_nodes"):
     count: int
     #: They have this much in any case, where none that there is has it.
     at_least: Resources = Resources()
+    #: They carry the labels of this flavor, too, where no node that there is does.
+    flavor: str | None = None
 
 
 Step = (

@@ -12,6 +12,8 @@ from bough.model.cluster import Resources
 class Cause(StrEnum):
     """Why a node does not take a pod; the first that applies counts."""
 
+    #: Its use counts against another flavor than the one whose quota the pod would have.
+    FLAVOR = "flavor"
     #: It is outside of the topology that the pod must be in.
     OUTSIDE = "outside_topology"
     CORDONED = "cordoned"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from bough.core.place.node_flavors import with_flavors
 from bough.core.quota.fairtree import FairTree
 from bough.core.quota.references import validate
 from bough.core.quota.tree import QuotaTree
@@ -27,7 +28,6 @@ from bough.model.problem import Problem, Severity
 from bough.model.quota import Cohort, NodeKind, Queue, TreeNode
 from bough.model.reason import Condition
 from bough.model.workload import Flavor, LocalQueue
-from bough.tools.load_snapshot import with_flavors
 
 KINDS = ("Cohort", "ClusterQueue", "ResourceFlavor", "LocalQueue")
 #: The LocalQueue of what names none, as Kueue has it.

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from bough.core.gang.normalisation import gang_names, gang_of_one, normalise, with_queue
+from bough.core.cycle.waits import is_waiting
+from bough.core.gang.normalisation import (
+    gang_names,
+    gang_of_one,
+    normalise,
+    with_queue,
+    written_name,
+)
+from bough.core.gang.priority import check_priorities
 from bough.core.gang.topology import check_topology
 from bough.core.gang.validation import (
     check_members,
@@ -69,6 +77,7 @@ def gather(
     broken = {problem.subject for problem in problems if problem.severity is Severity.ERROR}
     pods = _pods_by_group(objects)
     starts = _starts_by_group(objects)
+    names = gang_names(objects.pod_groups)
     gangs = [
         normalise(
             pod_group,
@@ -78,17 +87,18 @@ def gather(
             starts_ms=starts.get(pod_group.key, ()),
             name=name,
         )
-        for name, pod_group in gang_names(objects.pod_groups).items()
+        for name, pod_group in names.items()
         if f"PodGroup/{pod_group.key}" not in broken
     ]
-    gangs += [
-        gang_of_one(member, objects.priority_classes)
+    alone = [
+        (member, gang_of_one(member, objects.priority_classes, taken=member.pod.name in names))
         for member in objects.pods
-        if member.group is None and not (elsewhere and _is_stood_for(member))
+        if _is_alone(member, known) and not (elsewhere and _is_stood_for(member))
     ]
-    obstacles = _obstacles(objects, elsewhere)
-    names = gang_names(objects.pod_groups)
-    problems += locate_all(_queue_problems(obstacles, names), objects.documents)
+    obstacles = _obstacles(objects, elsewhere, alone)
+    gangs += [gang for _, gang in alone]
+    run = {gang.name for gang in gangs if not is_waiting(gang)}
+    problems += locate_all(_queue_problems(obstacles, names, run), objects.documents)
     return Gangs(tuple(gangs), obstacles, objects, problems)
 
 
@@ -100,7 +110,15 @@ def _check(objects: KaiObjects, known: set[str]) -> Iterator[Problem]:
         yield from check_pod_group(pod_group, objects.topologies or None)
         yield from check_pods(pod_group, [each.pod for each in pods.get(pod_group.key, ())])
     yield from check_members(objects.pods, known)
+    yield from check_priorities(objects.pod_groups, objects.pods, objects.priority_classes)
     yield from check_templates(objects.pod_groups, objects.workloads)
+
+
+def _is_alone(member: MemberPod, known: Collection[str]) -> bool:
+    """Whether it is a gang by itself: what runs holds its room, though its PodGroup be gone."""
+    if member.group is None:
+        return True
+    return member.group not in known and member.pod.state in {PodState.RUNNING, PodState.RELEASING}
 
 
 def _is_stood_for(member: MemberPod) -> bool:
@@ -137,14 +155,14 @@ def _age(member: MemberPod) -> tuple[bool, int]:
     return (member.created_ms is None, member.created_ms or 0)
 
 
-def _obstacles(objects: KaiObjects, elsewhere: Collection[str]) -> dict[str, QueueObstacle]:
+def _obstacles(
+    objects: KaiObjects, elsewhere: Collection[str], alone: Iterable[tuple[MemberPod, Gang]]
+) -> dict[str, QueueObstacle]:
     """Why gangs cannot use the queue that they name; empty if no queues were read."""
     queues = {queue.name: queue for queue in objects.queues}
     named = [(name, group.queue) for name, group in gang_names(objects.pod_groups).items()]
     named += [
-        (each.pod.name, each.queue)
-        for each in objects.pods
-        if each.group is None and not (elsewhere and each.has_workload)
+        (gang.name, gang.queue) for member, gang in alone if not (elsewhere and member.has_workload)
     ]
     found: dict[str, QueueObstacle] = {}
     for gang, queue in named if queues or elsewhere else ():
@@ -155,14 +173,18 @@ def _obstacles(objects: KaiObjects, elsewhere: Collection[str]) -> dict[str, Que
 
 
 def _queue_problems(
-    obstacles: Mapping[str, QueueObstacle], pod_groups: Mapping[str, PodGroup]
+    obstacles: Mapping[str, QueueObstacle],
+    pod_groups: Mapping[str, PodGroup],
+    run: Collection[str],
 ) -> Iterator[Problem]:
+    """run:  the gangs that want nothing."""
     for name, obstacle in obstacles.items():
         group = pod_groups.get(name)
         of_label = group is None or group.native
+        then = "what it uses counts for no queue" if name in run else "the gang waits"
         yield Problem(
             path=("metadata", "labels") if of_label else ("spec", "queue"),
-            message=f"the gang waits: {obstacle.sentence}",
+            message=f"{then}: {obstacle.sentence}",
             severity=Severity.WARNING,
-            subject=f"Pod/{name}" if group is None else f"PodGroup/{group.key}",
+            subject=f"Pod/{written_name(name)}" if group is None else f"PodGroup/{group.key}",
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from bough.core.gang.from_workload import gang_of_workload
+from bough.core.place.node_flavors import with_flavors
 from bough.core.quota.fairtree import ANY_FLAVOR, FairTree, capacity_of, fair_tree
 from bough.core.quota.references import validate
 from bough.errors import NotFound
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from bough.model.cluster import Node
     from bough.model.gang import Gang
     from bough.model.organisation import Organisation
-    from bough.model.workload import Flavor, Workload
+    from bough.model.workload import Workload
     from bough.tools.load_gangs import Gangs
 
 
@@ -156,27 +157,14 @@ def _demand_nodes(problems: Iterable[Problem]) -> None:
 
 def _with_work(snapshot: Snapshot, organisation: Organisation, gangs: Iterable[Gang]) -> Snapshot:
     """Add what runs and what waits, by queue: workloads of Kueue are gangs like all others."""
+    gangs = list(gangs)
+    names = {gang.name for gang in gangs}
     workloads = (
-        gang_of_workload(each, _queue_of(each, organisation))
+        gang_of_workload(each, _queue_of(each, organisation), taken=each.key in names)
         for each in organisation.workloads
         if not each.has("Finished")
     )
     return msgspec.structs.replace(snapshot, gangs=_by_queue((*gangs, *workloads)))
-
-
-def with_flavors(nodes: tuple[Node, ...], flavors: Iterable[Flavor]) -> tuple[Node, ...]:
-    """Nodes with the flavor whose labels they carry: the one with most labels, then by name."""
-    order = sorted(flavors, key=lambda flavor: (-len(flavor.node_labels), flavor.name))
-
-    def flavor_of(node: Node) -> str | None:
-        for flavor in order:
-            if flavor.node_labels.items() <= node.labels.items():
-                return flavor.name
-        return None
-
-    if not order:
-        return nodes
-    return tuple(msgspec.structs.replace(node, flavor=flavor_of(node)) for node in nodes)
 
 
 def _name_problems(queues: Iterable[FairQueue], organisation: Organisation) -> Iterator[Problem]:

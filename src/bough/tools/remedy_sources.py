@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+import msgspec
+
 from bough.core.explain.judge import find_gang
 from bough.core.explain.source import Source
-from bough.core.gang.normalisation import gang_names
+from bough.core.gang.normalisation import gang_names, written_name
 from bough.core.gang.outline import Form, outline
 from bough.core.gang.priority import SYSTEM, is_preemptible, known_priorities
 from bough.formats import remedy_fields as fields
@@ -94,6 +96,13 @@ class FileSource(FairSource):
         """Whether it is cordoned, and nothing else is in the way."""
         return node in self._cordoned
 
+    def tell(self, workload: str, step: Step) -> Iterable[Change]:
+        """What a step changes, by the names that the objects have."""
+        for each in super().tell(workload, step):
+            name = written_name(each.name)
+            before = name if each.before == each.name else each.before
+            yield msgspec.structs.replace(each, name=name, before=before)
+
     def priorities_for(self, workload: str) -> list[RaisePriority]:
         """A PodGroup names a class, which may also say that it is no longer preemptible."""
         gang, group = find_gang(self.snapshot, workload), self._groups.get(workload)
@@ -150,6 +159,10 @@ class FileSource(FairSource):
                 of_label = group is None or group.native
                 field = fields.POD_PREEMPTIBILITY if of_label else fields.GROUP_PREEMPTIBILITY
                 yield Change(kind, name, field, before, Preemptibility.PREEMPTIBLE.value)
+
+    def label_field(self, key: str) -> str:
+        """The path of a label."""
+        return fields.label_field(key)
 
     def capacity_field(self, resource: str) -> str:
         """The path of what a node offers."""

@@ -17,6 +17,7 @@ Writer = Callable[[str, int], str]
 #: How many holders are listed; JSON has them all.
 MAXIMUM_LISTED = 10
 _CAUSES = {
+    "flavor": "not for its queue",
     "outside_topology": "outside of the topology",
     "cordoned": "cordoned or not ready",
     "selector": "ruled out by the node selector",
@@ -57,8 +58,8 @@ def render_certificate(answer: ExplainedCertificate, write: Writer, queue: str =
 
 
 def _verdict(found: CertificateAnswer) -> str:
-    words = {"waits": "waits", "nominated": "is nominated", "starts": "starts", "runs": "runs"}
-    return words[found.verdict] + (f" ({found.reason})" if found.reason else "")
+    words = {"nominated": "is nominated", "ended": "has ended"}
+    return words.get(found.verdict, found.verdict) + (f" ({found.reason})" if found.reason else "")
 
 
 def _arithmetic_lines(refusal: QuotaRefusal | None, write: Writer) -> Iterator[str]:
@@ -80,9 +81,9 @@ def _growth_lines(growth: str | None) -> Iterator[str]:
 
 def _shortage_lines(found: CertificateAnswer) -> Iterator[str]:
     for each in found.shortages:
-        what = "pods" if each.leaf else "subgroups"
-        has = f"there are {each.available}: {each.missing} short"
-        yield f"  {printable(each.subgroup)} needs {each.needed} {what}, {has}"
+        what = count(each.needed, "pod" if each.leaf else "subgroup")
+        has = f"there {'is' if each.available == 1 else 'are'} {each.available}"
+        yield f"  {printable(each.subgroup)} needs {what}, {has}: {each.missing} short"
 
 
 def _lack_lines(found: CertificateAnswer) -> Iterator[str]:

@@ -15,14 +15,15 @@ from bough.model.words import counted
 def wait_for_queue(copy: WorkingCopy, claim: Claim) -> Wait:
     """The queue takes no gangs."""
     tree = copy.ledgers.total
-    node = TreeNode(NodeKind.QUEUE, claim.queue)
-    if node in tree:
-        cycle = tree.cycle(node)
+    node, cohort = (TreeNode(kind, claim.queue) for kind in (NodeKind.QUEUE, NodeKind.COHORT))
+    known = next((each for each in (node, cohort) if each in tree), None)
+    cycle = () if known is None else tree.cycle(known)
+    if known == node or claim.queue in cycle:
         message = f"{{}} is stopped: {cycle_text(cycle)}"
-        return Wait(claim.name, WaitReason.TANGLED, message, cycle=cycle, about=node)
+        return Wait(claim.name, WaitReason.TANGLED, message, cycle=cycle, about=known)
     if not claim.queue:
         return Wait(claim.name, WaitReason.QUEUE, "it names no queue")
-    if TreeNode(NodeKind.COHORT, claim.queue) in tree:
+    if known is not None:
         message = f"{claim.queue} is a cohort: gangs go to the queues below it"
         return Wait(claim.name, WaitReason.QUEUE, message)
     closed = copy.snapshot.closed.get(claim.queue)

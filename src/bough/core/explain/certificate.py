@@ -138,6 +138,8 @@ def _certificate(told: _Told, name: str, decision: Decision | None = None) -> Ce
         text = "it gets quota now" if claim.counted else "it starts now"
         return begin(claim, verdict, text)
     if verdict is Verdict.RUNS:
+        if not claim.counted and not claim.running:
+            return begin(claim, Verdict.ENDED, "none of its pods waits or runs")
         return begin(claim, verdict, _say_runs(played, claim))
     wait = wait or waits.of(claim.gang) or Wait(name, WaitReason.BEHIND)
     return explain_wait(played, wait, waits)
@@ -167,8 +169,6 @@ def _nominated(cycle: Cycle, claim: Claim) -> Certificate:
 def _say_runs(played: Played, claim: Claim) -> str:
     if claim.counted:
         return f"it holds quota of {played.words.queue(claim.queue)}"
-    if not claim.running:
-        return "none of its pods waits or runs"
     if played.cycle.copy.is_evicted(claim):
         return "it runs, and is told to end"
     return "it has what it needs"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 import msgspec
 
 from bough.core.explain.judge import find_gang
+from bough.core.place.node_flavors import with_flavors
 from bough.model.admission import StopPolicy
 from bough.model.cluster import Node, Resources, Toleration
 from bough.model.gang import Gang, Pod, SubGroup
@@ -107,6 +108,7 @@ def new_nodes(snapshot: Snapshot, step: AddNodes) -> tuple[Node, ...]:
     like, count = step.like, step.count
     model = next(node for node in snapshot.nodes if node.name == like)
     capacity = most_of((model.capacity, step.at_least))
+    more = labels_of(snapshot, step.flavor)
     taken = {node.name for node in snapshot.nodes}
     found: list[Node] = []
     number = 0
@@ -115,9 +117,17 @@ def new_nodes(snapshot: Snapshot, step: AddNodes) -> tuple[Node, ...]:
         name = f"{like}-new-{number}"
         if name not in taken:
             own = {HOSTNAME: name} if HOSTNAME in model.labels else {}
-            labels = {**model.labels, **own}
+            labels = {**model.labels, **own, **more}
             found.append(Node(name, capacity, labels, model.taints, model.flavor))
-    return tuple(found)
+    return tuple(found) if step.flavor is None else with_flavors(tuple(found), snapshot.flavors)
+
+
+def labels_of(snapshot: Snapshot, flavor: str | None) -> dict[str, str]:
+    """The labels by which nodes of a flavor are known."""
+    for each in snapshot.flavors:
+        if each.name == flavor:
+            return each.node_labels
+    return {}
 
 
 def most_of(several: Iterable[Resources]) -> Resources:

@@ -52,16 +52,21 @@ class Judge:
         if self._policy.judging is Judging.TOGETHER and gang is not None and is_waiting(gang):
             turn = find_turn(snapshot, self._policy, self._workload, MOST_TURNS)
             self.plans += turn.plans
-            return self._decision(turn.plan, turn.snapshot, gang, turn.wait)
+            wait = turn.wait or self._wait_in(turn.snapshot, turn.plan)
+            return self._decision(turn.plan, turn.snapshot, gang, wait)
         same_frame = snapshot.cohorts is self._base.cohorts and snapshot.queues is self._base.queues
         decided = plan(snapshot, self._policy, self._memo if same_frame else None)
         self.plans += 1
-        wait = None if gang is None else Waits(snapshot, self._policy, decided).of(gang)
-        return self._decision(decided, snapshot, gang, wait)
+        return self._decision(decided, snapshot, gang, self._wait_in(snapshot, decided))
 
     def starts(self, snapshot: Snapshot) -> bool:
         """Whether it starts, now or when those have ended that are told to."""
         return self.decide(snapshot).starts
+
+    def _wait_in(self, snapshot: Snapshot, decided: Plan) -> Wait | None:
+        """Why the gang waits by a plan, which may say nothing of one that is behind another."""
+        gang = find_gang(snapshot, self._workload)
+        return None if gang is None else Waits(snapshot, self._policy, decided).of(gang)
 
     def _decision(
         self, decided: Plan, snapshot: Snapshot, gang: Gang | None, wait: Wait | None

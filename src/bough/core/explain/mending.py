@@ -139,8 +139,10 @@ def held_parts(patient: Patient) -> list[Resume]:
 def tangled_cohorts(patient: Patient) -> list[Untangle]:
     """The cohorts of the cycle that stops the queue, by name."""
     tree = QuotaTree.of(patient.snapshot.cohorts, patient.snapshot.queues)
-    queue = TreeNode(NodeKind.QUEUE, patient.queue)
-    return [Untangle(name) for name in sorted(tree.cycle(queue))] if queue in tree else []
+    # A queue that is on the cycle itself has others below it, as a cohort has.
+    named = (TreeNode(kind, patient.queue) for kind in (NodeKind.QUEUE, NodeKind.COHORT))
+    known = [node for node in named if node in tree]
+    return [Untangle(name) for node in known for name in sorted(tree.cycle(node))]
 
 
 def weights(patient: Patient) -> Iterator[tuple[TreeNode, Fraction]]:
@@ -196,19 +198,37 @@ def cordoned(patient: Patient) -> list[Uncordon]:
 
 
 def _aim(patient: Patient) -> Aim:
-    """Quota where that refuses it, limits where they do; of Kueue's form, the queue's own quota."""
+    """Quota where that refuses it, limits where they do; of Kueue's form, the queue's own quota.
+
+    So, too, where what refuses it has only what the queues below it have.
+    """
 
     def aim(lack: QuotaLack) -> tuple[TreeNode, Knob] | None:
-        node = lack.refusal.node
+        node, what = lack.refusal.node, lack.refusal.flavor_resource
+        own = TreeNode(NodeKind.QUEUE, lack.refusal.queue)
         if patient.counted:
-            return TreeNode(NodeKind.QUEUE, lack.refusal.queue), Knob.QUOTA
-        if node is None:
+            return own, Knob.QUOTA
+        if node is None or what is None:
             return None
-        limited = not lack.guaranteed and node not in roots
-        return node, Knob.LIMIT if limited else Knob.QUOTA
+        if not lack.guaranteed and node not in roots:
+            return node, Knob.LIMIT
+        derived = not patient.source.can_raise(node, what, Knob.QUOTA)
+        return own if derived and _adds_up(patient, own, node, what) else node, Knob.QUOTA
 
     roots = QuotaTree.of(patient.snapshot.cohorts, patient.snapshot.queues).roots()
     return aim
+
+
+def _adds_up(patient: Patient, queue: TreeNode, above: TreeNode, what: FlavorResource) -> bool:
+    """Whether there is more for all below a node where one of its queues has more quota."""
+    if not patient.source.can_raise(queue, what, Knob.QUOTA):
+        return False
+    more = patient.source.apply(patient.name, (Raise(queue, what, 1, Knob.QUOTA),))
+    before, after = (
+        QuotaTree.of(each.cohorts, each.queues).subtree_quota(above, what)
+        for each in (patient.snapshot, more)
+    )
+    return after > before
 
 
 def _aim_at_limits(patient: Patient) -> Aim:
@@ -356,10 +376,26 @@ def _models(patient: Patient) -> list[AddNodes]:
     asked = [] if patient.gang is None else _asked(patient.gang)
     most = max(MOST_NODES, len(asked))
     large = [node for node in kinds.values() if any(_fits(each, node) for each in asked)]
-    plain = [AddNodes(node.name, most) for node in large]
-    if not asked or any(all(_fits(each, node) for each in asked) for node in large):
-        return plain
-    return plain + [AddNodes(node.name, most, most_of(asked)) for node in kinds.values()]
+    found = [AddNodes(node.name, most) for node in large]
+    if asked and not any(all(_fits(each, node) for each in asked) for node in large):
+        found += [AddNodes(node.name, most, most_of(asked)) for node in kinds.values()]
+    bare = _flavors_without_nodes(patient)
+    return found + [replace(each, flavor=flavor) for flavor in bare for each in found[:1]]
+
+
+def _flavors_without_nodes(patient: Patient) -> list[str]:
+    """The flavors of its queue that no node is of, though labels could make it so."""
+    snapshot = patient.snapshot
+    wanted = {
+        each.name
+        for queue in snapshot.queues
+        if queue.name == patient.queue
+        for group in queue.resource_groups
+        for each in group.flavors
+    }
+    there = {node.flavor for node in snapshot.nodes}
+    named = (each.name for each in snapshot.flavors if each.node_labels)
+    return [name for name in named if name in wanted - there]
 
 
 def _asked(gang: Gang) -> list[Resources]:

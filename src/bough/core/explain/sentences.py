@@ -33,6 +33,7 @@ from bough.model.words import Words, write_amount
 #: So many workloads are named in a sentence.
 _NAMED = 3
 _CAUSES = {
+    Cause.FLAVOR: "not for its queue",
     Cause.OUTSIDE: "outside of the topology",
     Cause.CORDONED: "cordoned or not ready",
     Cause.SELECTOR: "ruled out by its node selector",
@@ -203,9 +204,16 @@ def _say_untangled(changes: list[Change]) -> str:
 def _say_nodes(changes: list[Change]) -> str:
     names = dict.fromkeys(_names(changes))
     more = [each for each in changes if each.field and each.name == changes[0].name]
-    but = ", but with " + _join([f"{each.after} {each.resource}" for each in more]) if more else ""
+    but = ", but with " + _join(list(map(_say_more, more))) if more else ""
     each = " each" if more and len(names) > 1 else ""
     return f"add {_count(len(names), 'node')} like {changes[0].after}{but}{each}"
+
+
+def _say_more(change: Change) -> str:
+    """What a new node has that the one that it is like has not."""
+    return (
+        f"{change.after} {change.resource}" if change.resource else f"{change.word}={change.after}"
+    )
 
 
 def _say_raises(changes: list[Change]) -> str:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from bough.core.explain.change import door_to, new_nodes, take_step
+from bough.core.explain.change import door_to, labels_of, new_nodes, take_step
 from bough.core.explain.judge import find_gang
 from bough.core.quota.share import write_weight
 from bough.model.admission import StopPolicy
@@ -193,12 +193,19 @@ class Source:
         had = dict(amounts_of(model.capacity))
         for name, capacity in names:
             yield Change(self.node_kind, name, after=step.like)
+            for key, value in sorted(labels_of(self.snapshot, step.flavor).items()):
+                field, was = self.label_field(key), model.labels.get(key)
+                yield Change(self.node_kind, name, field, was, value, f"the label {key}")
             for resource, amount in amounts_of(capacity):
                 before = had.get(resource, 0)
                 if amount != before:
                     field, written = self.capacity_field(resource), write_amount(resource, amount)
                     was = write_amount(resource, before)
                     yield Change(self.node_kind, name, field, was, written, resource=resource)
+
+    def label_field(self, key: str) -> str:
+        """Where a node carries a label."""
+        return f"labels.{key}"
 
     def capacity_field(self, resource: str) -> str:
         """Where a node says how much it has of a resource."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 from bough.model.gang import LONG_AGO, Gang
 from bough.model.workload import Workload
 
+#: What follows the name of a Workload, where something else has that name.
+OF_WORKLOAD = " (workload)"
 
-def gang_of_workload(workload: Workload, queue: str) -> Gang:
-    """The gang that waits in a queue, or holds its quota.
+
+def gang_of_workload(workload: Workload, queue: str, *, taken: bool = False) -> Gang:
+    """The gang that waits in a queue, or holds its quota; `taken`: another gang has its name.
 
     It may borrow and be evicted, as everything may that Kueue admits.
     """
     created = workload.created_ms
     return Gang(
-        name=workload.key,
+        name=f"{workload.key}{OF_WORKLOAD}" if taken else workload.key,
         queue=queue,
         pods=(),
         priority=workload.priority or 0,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from bough.core.gang.from_workload import OF_WORKLOAD
 from bough.core.gang.outline import DEFAULT_SUBGROUP, Entry, Outline, outline
 from bough.core.gang.priority import find_priority, is_preemptible, known_priorities
 from bough.core.gang.topology import resolved
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from bough.model.cluster import Topology
     from bough.model.gang import Pod, TopologyConstraint
     from bough.model.podgroup import MemberPod, PodGroup, PriorityClass
+
+#: What follows the name of a pod that is on its own, where something else has that name.
+OF_POD = " (pod)"
 
 
 def normalise(
@@ -67,6 +71,11 @@ def normalise(
     )
 
 
+def written_name(gang: str) -> str:
+    """The name of the object that a gang was made of."""
+    return gang.removesuffix(OF_POD).removesuffix(OF_WORKLOAD)
+
+
 def gang_names(pod_groups: Iterable[PodGroup]) -> dict[str, PodGroup]:
     """PodGroups by what plans call them: Kubernetes' own by its key where KAI's has the name."""
     groups = list(pod_groups)
@@ -93,7 +102,7 @@ def gang_of_one(
     pod = msgspec.structs.replace(member.pod, subgroup=None)
     priority = find_priority(member.priority_class, priority_classes)
     return Gang(
-        name=f"{pod.name} (pod)" if taken else pod.name,
+        name=f"{pod.name}{OF_POD}" if taken else pod.name,
         queue=member.queue,
         pods=(pod,),
         minimum=1,

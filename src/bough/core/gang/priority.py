@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bough.model.podgroup import Preemptibility
+from bough.model.problem import Problem, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from bough.model.podgroup import PriorityClass
+    from bough.model.podgroup import MemberPod, PodGroup, PriorityClass
 
 #: The priorities that an installation of KAI, and any cluster, brings along.
 BUILT_IN_PRIORITIES = {
@@ -38,6 +39,28 @@ def find_priority(name: str | None, classes: Sequence[PriorityClass]) -> int:
 def known_priorities(classes: Sequence[PriorityClass]) -> dict[str, int]:
     """The priorities that have a name."""
     return {**BUILT_IN_PRIORITIES, **{each.name: each.value for each in classes}}
+
+
+def check_priorities(
+    pod_groups: Iterable[PodGroup],
+    members: Iterable[MemberPod],
+    classes: Sequence[PriorityClass],
+) -> Iterator[Problem]:
+    """Every gang that names a priority which stands for nothing: it has the default instead."""
+    known, default = known_priorities(classes), find_priority(None, classes)
+    named = [
+        (f"PodGroup/{each.key}", ("spec", "priorityClassName"), each.priority_class)
+        for each in pod_groups
+        if not each.priority
+    ]
+    # A pod names it by a label or in its spec.
+    named += [
+        (f"Pod/{each.pod.name}", (), each.priority_class) for each in members if not each.group
+    ]
+    for subject, path, name in named:
+        if name and name not in known:
+            message = f"there is no PriorityClass {name!r}; {default} counts, the default"
+            yield Problem(path, message, Severity.WARNING, subject)
 
 
 def is_preemptible(said: Preemptibility | None, priority: int) -> bool:

@@ -15,6 +15,7 @@ from bough.core.gang.findings import Findings
 from bough.core.gang.outline import DEFAULT_SUBGROUP, Entry, Form, Outline, find_parent, outline
 from bough.core.gang.topology import check_constraints
 from bough.core.gang.tree import MAX_DEPTH
+from bough.model.gang import PodState
 from bough.model.podgroup import is_native, qualified
 
 if TYPE_CHECKING:
@@ -71,12 +72,14 @@ def check_pods(pod_group: PodGroup, pods: Sequence[Pod]) -> tuple[Problem, ...]:
 
 
 def check_members(members: Sequence[MemberPod], pod_groups: Container[str]) -> tuple[Problem, ...]:
-    """Every pod that waits for a PodGroup which does not exist."""
+    """Every pod whose PodGroup does not exist."""
     problems: list[Problem] = []
     for member in members:
         if member.group is not None and member.group not in pod_groups:
             found = Findings(f"Pod/{member.pod.name}")
-            message = f"there is no PodGroup {member.group!r}; the pod waits for it"
+            runs = member.pod.state in {PodState.RUNNING, PodState.RELEASING}
+            then = "the pod counts by itself" if runs else "the pod waits for it"
+            message = f"there is no PodGroup {member.group!r}; {then}"
             named = _NATIVE_FIELD if is_native(member.group) else _GROUP_FIELD
             found.warn(named, message)
             problems.extend(found.problems)

@@ -11,6 +11,7 @@ What is free
 
 - index: what is free on each node
 - bits: sets of nodes as the bits of integers
+- node_flavors: which flavor the use of a node counts against
 - columns: resources as rows of integers
 - shapes: pods that ask for the same, and the nodes that cannot take them
 - matching: which nodes a pod may use at all

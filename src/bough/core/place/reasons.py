@@ -178,6 +178,9 @@ class _Inquiry:
             return  # It is not the nodes' fault.
         index = self._index
         left = self._everywhere
+        if not left and index.everything:
+            # Others are of interest only where there is none that it could be on.
+            yield NodeCount(Cause.FLAVOR, index.everything.bit_count())
         rules = (
             (Cause.OUTSIDE, ~inside),
             (Cause.CORDONED, index.matcher.cordoned),

@@ -69,10 +69,11 @@ def queue_obstacle(name: str, queues: Mapping[str, FairQueue]) -> QueueObstacle 
     queue = queues.get(name)
     if queue is None:
         return QueueObstacle(QueueObstacleKind.MISSING, name)
+    above = ancestry_obstacle(queue, queues)
+    if above is not None and above.kind is QueueObstacleKind.CYCLE and name in above.others:
+        return above  # What is below it is on the cycle, too, and takes no gangs either.
     below = tuple(child.name for child in queues.values() if child.parent == name)
-    if below:
-        return QueueObstacle(QueueObstacleKind.INNER, name, below)
-    return ancestry_obstacle(queue, queues)
+    return QueueObstacle(QueueObstacleKind.INNER, name, below) if below else above
 
 
 def ancestry_obstacle(queue: FairQueue, queues: Mapping[str, FairQueue]) -> QueueObstacle | None:
