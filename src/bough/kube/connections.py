@@ -14,7 +14,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bough.kube.access import Access, KubeCredential
 from bough.kube.back_off import BackOff
@@ -253,6 +253,7 @@ class _Connection(http.client.HTTPConnection):
         self._tls_name = access.tls_server_name
         self._context = context
         self._idle_since_s = 0.0
+        self._parts: list[bytes] = []
         #: Whether a request was answered on it.
         self.used = False
 
@@ -265,8 +266,17 @@ class _Connection(http.client.HTTPConnection):
 
     def ask(self, request: Request, headers: Mapping[str, str]) -> http.client.HTTPResponse:
         """Send a request, and read the head of the answer."""
+        self._parts.clear()
         self.request(request.method, request.target, request.body or None, dict(headers))
+        self.sock.sendall(b"".join(self._parts))
         return self.getresponse()
+
+    def send(self, data: Any) -> None:
+        """Keep head and body until both are there.
+
+        As one piece they cost one call and wake the apiserver once.
+        """
+        self._parts.append(data)
 
     def settimeout(self, seconds: float) -> None:
         """How long to wait for the next bytes."""
