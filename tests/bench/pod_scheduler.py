@@ -123,7 +123,8 @@ def _decided(
 ) -> _Cost:
     log = _Bindings(cluster.bed, where)
     scheduler = cluster.start()
-    time.sleep(0.2)
+    # From the first list on: to start a program is no part of it.
+    _wait(lambda: _decides(scheduler), every_s=0.01)
     before = _usage(cluster.bed, scheduler.pid)
     _wait(lambda: log.read().count >= count)
     # Statuses are written once all is bound: they are no part of it.
@@ -133,9 +134,14 @@ def _decided(
     return _Cost(count, seconds, *used)
 
 
+def _decides(scheduler: Process) -> re.Match[str] | None:
+    """The line that it writes when it gets the Lease."""
+    return re.search(r"^(\S+ \S+) INFO .* decides now$", scheduler.last_words(), re.MULTILINE)
+
+
 def _began(scheduler: Process) -> float:
     """When it began to list: right after it got the Lease."""
-    found = re.search(r"^(\S+ \S+) INFO .* decides now$", scheduler.last_words(), re.MULTILINE)
+    found = _decides(scheduler)
     assert found is not None
     return datetime.datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S,%f").timestamp()
 
@@ -178,12 +184,12 @@ class _Bindings:
         return self
 
 
-def _wait(so: Callable[[], bool]) -> None:
+def _wait(so: Callable[[], object], every_s: float = 0.2) -> None:
     until = time.monotonic() + PATIENCE_S
     while not so():
         if time.monotonic() > until:
             raise TimeoutError("not all pods were bound")
-        time.sleep(0.2)
+        time.sleep(every_s)
 
 
 # A large cluster

@@ -14,6 +14,7 @@ kueue_tree     the same of Cohorts and ClusterQueues of Kueue
 decisions      what is written on a PodGroup before its first pod is bound, and read by the next
 binder         binds, gang by gang, some requests at once
 evictor        tells pods to end, as far as disruption budgets allow
+workers        threads that send what the three others have, some requests at once
 reporter       statuses, conditions and events, of what is news
 sentences      the sentence about each gang
 status_text    conditions, counts and amounts as objects have them

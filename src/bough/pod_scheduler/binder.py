@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from bough.errors import BoughError, NotLeading
@@ -21,6 +21,7 @@ from bough.pod_scheduler.decisions import PlacedPod, write_decision
 from bough.pod_scheduler.gang_maker import DECISION_ANNOTATION
 from bough.pod_scheduler.kinds import PODS, group_at
 from bough.pod_scheduler.pod_view import split_name
+from bough.pod_scheduler.workers import Workers
 
 LOG = logging.getLogger(__name__)
 #: Requests at once.
@@ -38,6 +39,8 @@ class Batch(NamedTuple):
     #: What is written on the PodGroup first: all that is decided about the gang and not bound yet,
     #: with these pods. Empty: nothing is written.
     decision: tuple[PlacedPod, ...] = ()
+    #: Whether others were told to end for them.
+    nominated: bool = False
 
 
 class BindResult(NamedTuple):
@@ -70,74 +73,51 @@ class Binder:
         self._client = client
         self._told = told
         self._within_s = within_s
-        self._changed = threading.Condition()
-        self._batches: deque[Batch] = deque()
-        self._pods: deque[tuple[Batch, PlacedPod]] = deque()
-        self._busy = 0
-        self._closing = False
-        self._threads = [
-            threading.Thread(target=self._run, name=f"kube-bind-{number}", daemon=True)
-            for number in range(in_flight)
-        ]
+        self._workers = Workers(in_flight, "kube-bind")
+        self._lock = threading.Lock()
+        self._waiting = 0
 
     def start(self) -> None:
         """Begin."""
-        for thread in self._threads:
-            thread.start()
+        self._workers.start()
 
     def bind(self, batch: Batch) -> None:
         """Bind the pods of a gang, after all that came before."""
-        with self._changed:
-            self._batches.append(batch)
-            self._changed.notify(len(batch.pods))
+        with self._lock:
+            self._waiting += len(batch.pods)
+        self._workers.put(partial(self._begin, batch))
 
     @property
     def waiting(self) -> int:
         """How many pods are not answered for."""
-        with self._changed:
-            return sum(len(each.pods) for each in self._batches) + len(self._pods) + self._busy
+        return self._waiting
 
     def stop(self, patience_s: float) -> None:
         """End: gangs of which something was sent are finished, others are not begun."""
-        with self._changed:
-            self._batches.clear()
-            self._changed.wait_for(lambda: not (self._pods or self._busy), patience_s)
-            self._closing = True
-            self._pods.clear()
-            self._changed.notify_all()
-        for thread in self._threads:
-            thread.join(patience_s)
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._closing or self._pods or self._batches)
-                if self._closing:
-                    return
-                # What has begun goes before what has not.
-                pod = self._pods.popleft() if self._pods else None
-                batch = None if pod is not None else self._batches.popleft()
-                self._busy += 1
-            try:
-                if pod is not None:
-                    self._told(self._bind(*pod))
-                elif batch is not None:
-                    self._begin(batch)
-            except Exception:
-                LOG.exception("a binding could not be carried out")
-            finally:
-                with self._changed:
-                    self._busy -= 1
-                    self._changed.notify_all()
+        self._workers.stop(patience_s)
+        with self._lock:
+            self._waiting = 0
 
     def _begin(self, batch: Batch) -> None:
         why, lasting = ("", False) if not batch.decision else self._write(batch)
-        if why:
-            for each in batch.pods:
-                self._told(BindResult(batch, each, "", why, lasting))
+        if not why:
+            self._workers.go_on(partial(self._finish, batch, each) for each in batch.pods)
             return
-        with self._changed:
-            self._pods.extend((batch, each) for each in batch.pods)
+        for each in batch.pods:
+            self._answer(BindResult(batch, each, "", why, lasting))
+
+    def _finish(self, batch: Batch, placed: PlacedPod) -> None:
+        try:
+            result = self._bind(batch, placed)
+        except Exception:
+            LOG.exception("a binding could not be carried out")
+            result = BindResult(batch, placed, "", "it failed", lasting=True)
+        self._answer(result)
+
+    def _answer(self, result: BindResult) -> None:
+        with self._lock:
+            self._waiting -= 1
+        self._told(result)
 
     def _write(self, batch: Batch) -> tuple[str, bool]:
         """Write a decision down; why that did not work."""
@@ -153,7 +133,7 @@ class Binder:
             except NotLeading as lost:
                 return lost.message, False
             except BoughError as error:
-                if _is_final(error) or self._pause(back_off):
+                if _is_final(error) or self._workers.pause(back_off.wait_s()):
                     return error.message, True
             else:
                 return "", False
@@ -172,7 +152,7 @@ class Binder:
             except NotLeading as lost:
                 return BindResult(batch, placed, "", lost.message)
             except BoughError as error:
-                if _is_final(error) or self._pause(back_off):
+                if _is_final(error) or self._workers.pause(back_off.wait_s()):
                     return BindResult(batch, placed, "", error.message, lasting=True)
             else:
                 return BindResult(batch, placed, placed.node)
@@ -186,12 +166,6 @@ class Binder:
             # Not known: it counts as held until the watch says otherwise.
             return placed.node
         return (pod.spec.node_name or "") if pod.metadata.uid == placed.uid else ""
-
-    def _pause(self, back_off: BackOff) -> bool:
-        """Wait before the next try; whether there is none, as all ends."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closing, back_off.wait_s())
-            return self._closing
 
 
 def _is_final(error: BoughError) -> bool:

@@ -162,10 +162,12 @@ class ClusterView:
         self.pods.bind(pod, uid, node)
         self._touch_pod(self.pods.seen.get(pod))
 
-    def unbind(self, pod: str, uid: str) -> None:
-        """It was not bound."""
-        if self.pods.unbind(pod, uid):
-            self._touch_pod(self.pods.seen.get(pod))
+    def unbind(self, pod: str, uid: str) -> bool:
+        """It was not bound; whether it waits for a node again."""
+        if not self.pods.unbind(pod, uid):
+            return False
+        self._touch_pod(self.pods.seen.get(pod))
+        return True
 
     def end(self, pod: str, uid: str) -> None:
         """A pod counts as told to end, until a watch says so."""

@@ -8,15 +8,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from bough.errors import BoughError, NotLeading
 from bough.kube.client import KubeClient, Patch
 from bough.kube.failures import Busy, KubeConflict, KubeNotFound, KubeRefused
 from bough.pod_scheduler.kinds import PODS
-from bough.pod_scheduler.lease import boot_time_s
 from bough.pod_scheduler.pod_view import split_name
 from bough.pod_scheduler.status_text import DISRUPTED, PREEMPTED
+from bough.pod_scheduler.workers import Workers
 
 LOG = logging.getLogger(__name__)
 IN_FLIGHT = 4
@@ -65,64 +66,48 @@ class Evictor:
         self._client = client
         self._told = told
         self._within_s = within_s
-        self._changed = threading.Condition()
-        #: By uid, in the order in which they came: what must end, and when to try.
-        self._due: dict[str, tuple[Ending, float]] = {}
-        self._busy = 0
-        self._closing = False
-        self._threads = [
-            threading.Thread(target=self._run, name=f"kube-evict-{number}", daemon=True)
-            for number in range(in_flight)
-        ]
+        self._workers = Workers(in_flight, "kube-evict")
+        self._lock = threading.Lock()
+        #: By uid: what must end and does not yet.
+        self._due: dict[str, Ending] = {}
 
     def start(self) -> None:
         """Begin."""
-        for thread in self._threads:
-            thread.start()
+        self._workers.start()
 
     def end(self, ending: Ending) -> None:
         """Tell a pod to end, after all that came before."""
-        with self._changed:
-            self._due[ending.uid] = (ending, 0.0)
-            self._changed.notify()
+        with self._lock:
+            self._due[ending.uid] = ending
+        self._workers.put(partial(self._try, ending))
 
     def forget(self, uid: str) -> None:
         """Do not try again; what was sent is not taken back."""
-        with self._changed:
+        with self._lock:
             self._due.pop(uid, None)
 
     def stop(self, patience_s: float) -> None:
         """End; what was not sent is left to the next leader."""
-        with self._changed:
-            self._due.clear()
-            self._closing = True
-            self._changed.notify_all()
-        for thread in self._threads:
-            thread.join(patience_s)
+        self._workers.stop(patience_s)
 
-    def _run(self) -> None:
-        while (ending := self._next()) is not None:
-            try:
-                result = self._evict(ending)
-            except Exception:
-                LOG.exception("an eviction could not be carried out")
-                result = EndResult(ending, False, "it failed", given_up=True)
-            if not result.ended and not result.given_up:
-                with self._changed:
-                    self._due[ending.uid] = (ending, boot_time_s() + AGAIN_S)
-            self._told(result)
+    def _try(self, ending: Ending) -> None:
+        if not self._is_due(ending):
+            return
+        try:
+            result = self._evict(ending)
+        except Exception:
+            LOG.exception("an eviction could not be carried out")
+            result = EndResult(ending, False, "it failed", given_up=True)
+        if result.ended or result.given_up:
+            self.forget(ending.uid)
+        elif self._is_due(ending):
+            self._workers.put_off(partial(self._try, ending), AGAIN_S)
+        self._told(result)
 
-    def _next(self) -> Ending | None:
-        with self._changed:
-            while not self._closing:
-                now_s = boot_time_s()
-                for uid, (ending, when_s) in self._due.items():
-                    if when_s <= now_s:
-                        del self._due[uid]
-                        return ending
-                soonest = min((when_s for _, when_s in self._due.values()), default=None)
-                self._changed.wait(None if soonest is None else max(0.01, soonest - now_s))
-            return None
+    def _is_due(self, ending: Ending) -> bool:
+        """Whether it is wanted still, and not wanted anew since."""
+        with self._lock:
+            return self._due.get(ending.uid) is ending
 
     def _evict(self, ending: Ending) -> EndResult:
         namespace, name = split_name(ending.pod)

@@ -12,6 +12,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from bough.core.cycle.memo import Memo
@@ -42,6 +43,7 @@ from bough.pod_scheduler.status_text import (
     said_reason,
     telling,
 )
+from bough.pod_scheduler.workers import Workers
 
 LOG = logging.getLogger(__name__)
 #: How often gangs are looked at, and queues.
@@ -85,11 +87,13 @@ class Reporter:
         self._client = client
         self._counters = counters
         self._busy = busy
-        self._changed = threading.Condition()
+        self._workers = Workers(IN_FLIGHT, "kube-report")
+        self._lock = threading.Lock()
         #: By subject: what is to be written; what is newer replaces it.
         self._due: dict[str, _Write] = {}
-        self._closing = False
-        self._looked_s = self._queues_s = 0.0
+        # The first look waits for bindings, too.
+        self._looked_s = time.monotonic() - GANGS_EVERY_S
+        self._queues_s = 0.0
         self._seen: tuple[object, object] | None = None
         #: By gang that waits: why, and the sentence for it.
         self._known: dict[str, tuple[Wait, str]] = {}
@@ -101,24 +105,14 @@ class Reporter:
         self._forbidden: set[str] = set()
         #: By subject: what was sent, and when.
         self._sent: dict[str, tuple[object, float]] = {}
-        self._threads = [
-            threading.Thread(target=self._run, name=f"kube-report-{number}", daemon=True)
-            for number in range(IN_FLIGHT)
-        ]
 
     def start(self) -> None:
         """Begin."""
-        for thread in self._threads:
-            thread.start()
+        self._workers.start()
 
     def stop(self, patience_s: float) -> None:
         """End; what was not written, the next leader finds out by itself."""
-        with self._changed:
-            self._due.clear()
-            self._closing = True
-            self._changed.notify_all()
-        for thread in self._threads:
-            thread.join(patience_s)
+        self._workers.stop(patience_s)
 
     def look(
         self,
@@ -344,28 +338,22 @@ class Reporter:
     # How it is written
 
     def _put(self, subject: str, write: _Write) -> None:
-        with self._changed:
+        with self._lock:
+            waits = subject in self._due
             self._due[subject] = write
-            self._changed.notify()
+        if not waits:
+            self._workers.put(partial(self._write_due, subject))
 
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._closing or self._due)
-                if self._closing:
-                    return
-            self._yield_to_bindings()
-            with self._changed:
-                subject = next(iter(self._due), None)
-                write = None if subject is None else self._due.pop(subject)
-            if write is not None:
-                self._write(write)
+    def _write_due(self, subject: str) -> None:
+        self._yield_to_bindings()
+        with self._lock:
+            write = self._due.pop(subject)
+        self._write(write)
 
     def _yield_to_bindings(self) -> None:
         until_s = time.monotonic() + YIELDS_S
-        with self._changed:
-            while self._busy() and not self._closing and time.monotonic() < until_s:
-                self._changed.wait(0.1)
+        while self._busy() and time.monotonic() < until_s and not self._workers.pause(0.1):
+            pass
 
     def _write(self, write: _Write) -> None:
         try:

@@ -119,8 +119,10 @@ class Scheduler:
         client = KubeClient(self._client.access, IN_FLIGHT, guard=self._holder.demand)
         session = Session(client, self._holder, self._settings, self._counters)
         self._session = session
+        # No pod waits for it.
+        publishing = threading.Thread(target=self._publish_token, args=(client,), daemon=True)
         try:
-            self._publish_token(client)
+            publishing.start()
             session.run(stopping)
         except BoughError as error:
             LOG.warning("not leading any more: %s", error.message)

@@ -45,6 +45,8 @@ LOG = logging.getLogger(__name__)
 TICK_S = 1.0
 #: After a cycle the loop sleeps for as long as that took of the processor, within these.
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.5
+#: The shortest pause while pods are being bound: most of what is heard then is that they were.
+BINDING_PAUSE_S = 0.05
 #: How long a pod that could not be bound keeps what it was given: by then the watch has told why,
 #: or what forbids it may have changed.
 KEPT_S, KEPT_LASTING_S = 0.5, 10.0
@@ -98,8 +100,8 @@ class Session:
         self._gave_way = GaveWay()
         #: By PodGroup, by pod: what was decided and is not answered for.
         self._in_flight: dict[str, dict[str, PlacedPod]] = {}
-        #: Pods that were not bound, and until when they keep what they were given.
-        self._kept: list[tuple[float, str, str]] = []
+        #: What was not bound, and until when it keeps what it was given.
+        self._kept: list[tuple[float, BindResult]] = []
         #: By uid: pods that a disruption budget, or a failure, keeps from ending.
         self._blocked: dict[str, EndResult] = {}
         self.decided: tuple[Snapshot, Plan] | None = None
@@ -149,6 +151,9 @@ class Session:
                 self.beat_s = time.monotonic()
                 if stopping.is_set() or not self._holder.leads:
                     return False
+            # While the longer lists are still on their way.
+            with self.looking():
+                self.take_in()
         return True
 
     def _go_on(self, stopping: threading.Event) -> None:
@@ -157,7 +162,8 @@ class Session:
             with self.looking():
                 self._cycle()
             pause_s = time.thread_time() - started_s
-            stopping.wait(min(max(pause_s, SHORTEST_PAUSE_S), LONGEST_PAUSE_S))
+            least_s = BINDING_PAUSE_S if self._binder.waiting else SHORTEST_PAUSE_S
+            stopping.wait(min(max(pause_s, least_s), LONGEST_PAUSE_S))
             self._bell.wait(TICK_S)
             self._bell.clear()
 
@@ -183,8 +189,18 @@ class Session:
         now_s = time.monotonic()
         due = [each for each in self._kept if each[0] <= now_s]
         self._kept = [each for each in self._kept if each[0] > now_s]
-        for _, pod, uid in due:
-            self.view.unbind(pod, uid)
+        for _, result in due:
+            self._unbind(result)
+
+    def _unbind(self, result: BindResult) -> None:
+        """Let a pod wait again; what was freed for it stays promised to it."""
+        pod, uid, node = result.placed
+        gang = result.batch.gang
+        if self.view.unbind(pod, uid) and result.batch.nominated:
+            before = self.progress.get(gang, Progress())
+            places = {**before.places, pod: node}
+            known = msgspec.structs.replace(before, nominated=True, places=places)
+            self.progress = {**self.progress, gang: known}
 
     def _put(self, what: Callable[[], None]) -> None:
         self._inbox.append(what)
@@ -218,7 +234,8 @@ class Session:
             return
         for each in placed:
             self.view.bind(*each)
-        self._binder.bind(self._batch(key, gang, placed))
+        nominated = self.progress.get(gang, Progress()).nominated
+        self._binder.bind(self._batch(key, gang, placed)._replace(nominated=nominated))
 
     def _batch(self, key: GangKey, gang: str, placed: tuple[PlacedPod, ...]) -> Batch:
         """What is sent for a gang; one pod by itself is bound or not, and leaves nothing half."""
@@ -318,7 +335,7 @@ class Session:
             self.view.bind(placed.pod, placed.uid, result.node)
             return
         kept_s = KEPT_LASTING_S if result.lasting else KEPT_S
-        self._kept.append((time.monotonic() + kept_s, placed.pod, placed.uid))
+        self._kept.append((time.monotonic() + kept_s, result))
 
     def _heard_of_end(self, result: EndResult) -> None:
         self._put(lambda: self._take_end(result))

@@ -240,6 +240,28 @@ def bough(*arguments: str, code: int = 0) -> str:
     return done.stdout if code == 0 else done.stderr
 
 
+def printed_roles(*options: str) -> list[dict[str, Any]]:
+    """The roles that `bough kube install` prints."""
+    printed = yaml.safe_load_all(bough("kube", "install", *options))
+    return [each for each in printed if each["kind"] in ("ClusterRole", "Role")]
+
+
+def without(role: dict[str, Any], group: str, resource: str, verb: str) -> dict[str, Any]:
+    """A role that lacks one verb of a resource."""
+    rules: list[dict[str, Any]] = []
+    for rule in role["rules"]:
+        if rule["apiGroups"][0] != group or resource not in rule["resources"]:
+            rules.append(rule)
+            continue
+        others = [each for each in rule["resources"] if each != resource]
+        if others:
+            rules.append({**rule, "resources": others})
+        left = [each for each in rule["verbs"] if each != verb]
+        if left:
+            rules.append({**rule, "resources": [resource], "verbs": left})
+    return {**role, "rules": rules}
+
+
 def queue(name: str, gpus: float = -1, parent: str = "", **spec: Any) -> dict[str, Any]:
     """A Queue that deserves so many GPUs, and may use all."""
     free = {"quota": -1, "limit": -1, "overQuotaWeight": 1}

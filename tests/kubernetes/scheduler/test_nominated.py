@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from bough.kube.failures import KubeNotFound
-from tests.kubernetes.scheduler.scheduled import Scheduled, member, queue
+from tests.kubernetes.scheduler.scheduled import (
+    Scheduled,
+    member,
+    printed_roles,
+    queue,
+    without,
+)
 from tests.kubernetes.waiting import wait_for
 
 
@@ -56,6 +62,36 @@ def test_room_that_is_freed_is_kept_for_the_preemptor_also_by_the_next_leader(
     cluster.delete("PodDisruptionBudget", "keep", where)
     places = cluster.wait_for_places(where, ["owner", staying])
     assert node == places["owner"]
+
+
+def test_room_that_was_freed_stays_promised_while_the_binding_is_refused(
+    cluster: Scheduled,
+) -> None:
+    where = cluster.namespace()
+    cluster.add_nodes({"n1": 1})
+    cluster.apply(queue("team", 1), queue("late", 1), queue("other", 0))
+    victim = member("victim", nodeName="n1")
+    victim["metadata"]["labels"]["kai.scheduler/queue"] = "other"
+    cluster.create(victim, where)
+    whole = next(each for each in printed_roles() if each["kind"] == "ClusterRole")
+    try:
+        cluster.apply(without(whole, "", "pods/binding", "create"))
+        scheduler = cluster.start()
+        owner = member("owner")
+        owner["metadata"]["labels"]["priorityClassName"] = "build"
+        cluster.create(owner, where)
+        wait_for(lambda: "owner was not bound" in scheduler.last_words(), "a refusal")
+        # It would come first, if nothing had been freed for the other.
+        late = member("late")
+        late["metadata"]["labels"] = {
+            "kai.scheduler/queue": "late",
+            "priorityClassName": "inference",
+        }
+        cluster.create(late, where)
+        wait_for(lambda: told_of(cluster, where, "late"), "a reason")
+    finally:
+        cluster.apply(whole)
+    cluster.wait_for_places(where, ["owner"])
 
 
 def test_a_nomination_that_is_not_true_any_more_is_taken_back(cluster: Scheduled) -> None:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-import yaml
 
 from tests.kubernetes.scheduler.scheduled import (
     Scheduled,
-    bough,
     member,
     native_group,
     native_member,
     pod_group,
+    printed_roles,
     queue,
+    without,
 )
 from tests.kubernetes.waiting import wait_for
 
-ROLES = [
-    each
-    for each in yaml.safe_load_all(bough("kube", "install", "--no-group"))
-    if each["kind"] in ("ClusterRole", "Role")
-]
+ROLES = printed_roles("--no-group")
 #: Nothing reads single objects of these: the rule gives the three verbs of reading together.
 NOT_USED = {("get", name) for name in ("nodes", "priorityclasses", "podgroups", "queues")} | {
     ("get", "topologies"),
@@ -45,21 +39,6 @@ def used_rights() -> list[tuple[str, str, str, str]]:
         if (verb, resource) not in NOT_USED
     ]
     return list(dict.fromkeys(found))
-
-
-def without(role: dict[str, Any], group: str, resource: str, verb: str) -> dict[str, Any]:
-    rules: list[dict[str, Any]] = []
-    for rule in role["rules"]:
-        if rule["apiGroups"][0] != group or resource not in rule["resources"]:
-            rules.append(rule)
-            continue
-        others = [each for each in rule["resources"] if each != resource]
-        if others:
-            rules.append({**rule, "resources": others})
-        left = [each for each in rule["verbs"] if each != verb]
-        if left:
-            rules.append({**rule, "resources": [resource], "verbs": left})
-    return {**role, "rules": rules}
 
 
 @pytest.mark.parametrize("right", used_rights(), ids=" ".join)

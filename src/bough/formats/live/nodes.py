@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from bough.errors import Invalid
 from bough.formats.kubernetes.nodes import (
     DEFAULT_PODS,
@@ -39,6 +41,7 @@ def _capacity(status: LiveNodeStatus) -> Resources:
     return resources_of(amounts)
 
 
+@lru_cache(maxsize=8_192)
 def _offered(resource: str, written: Written) -> int:
     """A whole amount, without what is finer; nothing where it cannot be read, or be true."""
     try:
