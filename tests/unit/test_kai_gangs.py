@@ -113,7 +113,7 @@ def test_a_pod_that_kai_places_names_its_gang_and_no_node():
     assert [{"key": "metadata.name", "operator": "NotIn", "values": ["bad"]}] == term["matchFields"]
 
 
-def event(at: str, name: str = "g-g1", reason: str = "Evict") -> KubeEvent:
+def event(at: str, name: str = "g1", reason: str = "Evict") -> KubeEvent:
     body = {
         "metadata": {"creationTimestamp": at},
         "reason": reason,
@@ -131,12 +131,12 @@ def test_a_pod_was_evicted_if_kai_said_so_when_it_was_deleted(at: str, why: str)
     # It was deleted at 23:59:59.
     (at_ms,) = [deleted_ms(pod(deleted=True))]
     evictions = Evictions()
-    assert "g-g1" == evictions.take(event(f"2026-01-31T{at}"))
+    assert "g1" == evictions.take(event(f"2026-01-31T{at}"))
     assert evictions.take(event(f"2026-01-31T{at}", reason="Scheduled")) is None
 
     assert at_ms is not None
-    assert why == evictions.of("g-g1", at_ms)
-    assert "" == evictions.of("g-other", at_ms)
+    assert why == evictions.of("g1", at_ms)
+    assert "" == evictions.of("other", at_ms)
 
 
 def attempt(found: KubePod) -> PodAttempt:

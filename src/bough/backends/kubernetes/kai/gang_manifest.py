@@ -23,8 +23,8 @@ Json = Any
 
 
 def pod_group_name(group_uuid: str) -> str:
-    """The name of the PodGroup of a group."""
-    return f"g-{dns_name(group_uuid)}"[:63]
+    """The name of the PodGroup of a group: its identity, as OSMO has it."""
+    return dns_name(group_uuid)
 
 
 def pod_group(site: str, start: Start, terms: GangTerms) -> dict[str, Json]:
