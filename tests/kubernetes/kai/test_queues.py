@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
+from bough.backends.kubernetes.kai.gang_manifest import pod_group
+from bough.backends.kubernetes.kai.queue_manifest import all_manifests
+from bough.backends.kubernetes.kai.wanted_objects import Owner, wanted_objects
+from bough.kube.client import KubeClient, path
+from bough.kube.failures import KubeRefused
 from bough.kube.objects import PODS
+from bough.model.backend import GangTerms
+from bough.model.gang import SubGroup, TopologyConstraint
+from bough.model.names import QueueName
+from bough.model.queue_tree import LeafQueue, PoolQueue, QueueTree
 from tests.kubernetes.bed.objects import pod
 from tests.kubernetes.kai.clusters import KINDS, RevisionJudge
 from tests.kubernetes.kai.story import Story
+from tests.kubernetes.pods import launch, start
 from tests.kubernetes.waiting import wait_for
 
 QUEUE, TOPOLOGY, CLASS = KINDS["Queue"], KINDS["Topology"], KINDS["PriorityClass"]
@@ -123,3 +137,29 @@ def test_a_queue_goes_only_when_no_pod_names_it(story: Story):
     wait_for(lambda: any(leaf in each for each in story.drift()["troubles"]), "the trouble")
     story.admin.delete(PODS, "user", story.host.namespace, grace_s=0)
     story.expect(team=8, team__shared=8)
+
+
+def test_all_that_is_sent_to_a_cluster_is_known_to_the_definitions_of_kai(admin: KubeClient):
+    pool = QueueName("fields", "Team")
+    leaves = (LeafQueue(QueueName("fields", "Team", "_shared"), 5),)
+    tree = QueueTree(QueueName("fields"), (PoolQueue(pool, 8, 9, 2, leaves, ("zone", "rack")),))
+    wanted = wanted_objects(tree, Owner("site", "default"))
+    near = TopologyConstraint("osmo-topology", "zone", "rack")
+    parts = (
+        SubGroup("All", minimum=2, constraint=near),
+        SubGroup("one", "All", 1),
+        SubGroup("two", "All", 2, constraint=near),
+    )
+    several = GangTerms("queue", "osmo-low", 1, parts, near)
+    groups = [
+        pod_group("site", start(launch()), terms)
+        for terms in (several, GangTerms("queue", "osmo-high", 4))
+    ]
+
+    for each in (*all_manifests(wanted), *groups):
+        kind = KINDS[each["kind"]]
+        strict = f"{path(kind, 'default')}?dryRun=All&fieldValidation=Strict"
+        kept = admin.ask("POST", strict, each)
+        assert json.loads(json.dumps(each.get("spec"))) == kept.get("spec")
+        with pytest.raises(KubeRefused, match="unknown field"):
+            admin.ask("POST", strict, {**each, "unheard": 1})

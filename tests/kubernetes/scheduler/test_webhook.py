@@ -25,6 +25,7 @@ from tests.kubernetes.scheduler.scheduled import (
     pod_group,
     queue,
 )
+from tests.kubernetes.scheduler.test_schedule import condition_of
 from tests.kubernetes.waiting import wait_for
 
 HOOKS: Kind[dict[str, Any]] = untyped(
@@ -127,13 +128,27 @@ def test_the_webhook_judges_what_an_apiserver_is_given(hooked: Hooked):
     assert "" == hooked.refused(member("one", "good", subgroup="x"))
 
 
+def test_a_hostile_object_is_refused_before_the_apiserver_gives_up(hooked: Hooked):
+    deep = [{"name": "s0", "minSubGroup": 1}]
+    deep += [{"name": f"s{n}", "minSubGroup": 1, "parent": f"s{n - 1}"} for n in range(1, 1_000)]
+    deep.append({"name": "leaf", "minMember": 1, "parent": deep[-1]["name"]})
+
+    told = hooked.refused(pod_group("deep", minSubGroup=1, subGroups=deep))
+
+    assert "is nested too deep; at most 64 levels are allowed" in told
+
+
 def test_a_queue_below_itself_is_not_kept(hooked: Hooked):
     assert "" == hooked.refused(queue("above", parent="below"))
 
     assert "spec.parentQueue" in hooked.refused(queue("below", parent="above"))
 
 
-def test_a_webhook_that_is_down_blocks_nothing(hooked: Hooked):
+def test_a_webhook_that_is_down_blocks_nothing_and_what_slips_through_waits(hooked: Hooked):
     hooked.process.kill()
 
     assert "" == hooked.refused(pod_group("bad", minSubGroup=3, subGroups=LEAVES))
+    assert "" == hooked.refused(member("one", "bad", subgroup="decode"))
+    hooked.cluster.start()
+    told = wait_for(lambda: condition_of(hooked.cluster, hooked.team, "one"), "a reason")
+    assert "spec.minSubGroup: is 3, but there are only 2 child subgroups" in told["message"]
