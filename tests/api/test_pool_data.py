@@ -143,3 +143,26 @@ def test_the_bounds_of_a_pools_data_are_kept(kept: House):
     assert 2 << 40 == kept.get(f"{DATA}/usage")["quota_bytes"]
     shown = kept.get("/api/configs/pool/team")
     assert ("2Ti", "90d") == (shown["data_quota"], shown["data_keep"])
+
+
+def test_a_file_has_the_size_of_its_content_whatever_its_draft_says(kept: House):
+    content = b"some bytes"
+    sha256 = hashlib.sha256(content).hexdigest()
+    write(kept, "true", content)
+    wrong = {"files": [{"path": "wrong", "sha256": sha256, "size_bytes": 7_777}]}
+    kept.send("POST", f"{DATA}/draft/wrong-draft", wrong)
+    code, message = kept.refused("POST", f"{DATA}/draft/wrong-draft/publish", {})
+    assert (400, "'wrong': its content has 10 bytes, not 7,777.") == (code, message)
+    assert ["true"] == [each["path"] for each in kept.send("GET", DATA)["files"]]
+
+
+def test_a_draft_with_a_wrong_size_keeps_no_one_from_sending_the_content(kept: House):
+    kept.user("ann", "osmo-team-user")
+    kept.user("eve", "osmo-team-user")
+    content = b"some bytes"
+    sha256 = hashlib.sha256(content).hexdigest()
+    for number, size in enumerate((1, 3, 7_777)):
+        wrong = {"files": [{"path": "wrong", "sha256": sha256, "size_bytes": size}]}
+        kept.send("POST", f"{DATA}/draft/wrong-draft-{number}", wrong, user="eve")
+    write(kept, "true", content, user="ann")
+    assert ["true"] == [each["path"] for each in kept.send("GET", DATA)["files"]]

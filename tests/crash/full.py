@@ -5,6 +5,7 @@ Run in a mount namespace of its own (`unshare --mount`). The disk is small.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -13,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bough.client import Client
+from bough.client.data import DataAddress
+from bough.client.uploads import Upload, find_files
 from bough.errors import Unavailable
 from tests.crash.crashes import Scene, make_pool, scene, serving
 from tests.crash.jobs import GroupPlan, Job, TaskPlan
@@ -139,6 +142,30 @@ def full_tasks(folder: Path) -> None:
             assert not (server.data / "local").exists()
 
 
+def full_of_data(folder: Path) -> None:
+    """What users keep with their pool fills the disk; they list it, read it and delete it."""
+    with small_disk(folder / "data", 300) as disk:
+        server = Server(folder, gpus=1)
+        with serving_pool(server) as client:
+            contents = {f"some/{number}": os.urandom(1 << 20) for number in range(20)}
+            for path, content in contents.items():
+                (folder / "up" / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / "up" / path).write_bytes(content)
+            Upload(client.data, find_files(folder / "up")).send(DataAddress(POOL, ""))
+            until((disk / "reserve").exists, "there is a reserve of the database")
+            fill(disk / "filler")
+            for number in range(3):
+                found = {each.path: each for each in client.data.files(DataAddress(POOL, ""))}
+                assert 20 - number == len(found)
+                for path in list(found)[:3]:
+                    part = client.data.part(DataAddress(POOL, path), offset=0)
+                    assert contents[path][: len(part.content)] == part.content
+                assert 1 == client.data.delete(DataAddress(POOL, f"some/{number}")).files
+                fill(disk / f"more-{number}")
+            assert 17 == client.data.delete(DataAddress(POOL, "some")).files
+            assert 0 == client.data.usage(POOL).used_bytes
+
+
 def full_under_load(folder: Path, seed: int) -> None:
     """Nothing is accepted that cannot be kept, and with more room everything goes on."""
     disk = folder / "data"
@@ -167,5 +194,10 @@ def _submit_alone(now: Scene, name: str) -> Answer:
 
 
 if __name__ == "__main__":
-    main = {"database": full_database, "tasks": full_tasks, "load": full_under_load}
+    main = {
+        "database": full_database,
+        "tasks": full_tasks,
+        "data": full_of_data,
+        "load": full_under_load,
+    }
     main[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:]))

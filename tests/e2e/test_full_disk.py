@@ -17,5 +17,9 @@ def test_a_task_that_fills_the_disk_of_the_tasks_leaves_the_database_alone(tmp_p
     run_with_disks("tests.crash.full", "tasks", tmp_path)
 
 
+def test_data_of_pools_that_fills_the_disk_is_listed_read_and_deleted(tmp_path: Path):
+    run_with_disks("tests.crash.full", "data", tmp_path)
+
+
 def test_a_disk_that_becomes_full_under_load_takes_nothing_on_and_loses_nothing(tmp_path: Path):
     run_with_disks("tests.crash.full", "load", tmp_path, seed_of_this_run())

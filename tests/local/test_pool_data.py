@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -331,10 +332,24 @@ def test_files_are_kept_for_their_time_since_they_were_written_or_used(kept: Kep
 
 def test_the_data_of_a_pool_that_is_gone_goes_too(kept: Kept):
     kept.write({"a": b"a"})
-    kept.now_ms += 31 * DAY_MS
-    kept.data.clean([])
+    kept.now_ms += 100 * DAY_MS
+    for days in (0, 29):
+        kept.now_ms += days * DAY_MS
+        kept.data.clean([])
+        assert kept.folder.exists()
+    kept.now_ms += DAY_MS
     kept.data.clean([])
     assert not kept.folder.exists()
+
+
+def test_a_pool_that_comes_back_has_all_of_its_data(kept: Kept):
+    space = msgspec.structs.replace(kept.space, keep_s=365 * 86_400)
+    kept.write({"a": b"a"})
+    for _ in range(5):
+        kept.now_ms += 20 * DAY_MS
+        kept.data.clean([])
+        kept.data.clean([space])
+    assert {"a": b"a"} == kept.read()
 
 
 def test_a_checkpoint_writes_only_what_has_changed(kept: Kept, tmp_path: Path):

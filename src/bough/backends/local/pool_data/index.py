@@ -90,11 +90,19 @@ class Index:
             for row in self._among("SELECT sha256 FROM contents WHERE sha256 IN ({})", wanted)
         }
 
-    def drafted(self, checksums: Iterable[str]) -> dict[str, int]:
-        """Which of these contents drafts name, and their sizes."""
+    def sizes(self, checksums: Iterable[str]) -> dict[str, int]:
+        """Which of these contents exist, and their sizes."""
+        wanted = list(dict.fromkeys(checksums))
+        return dict(self._among("SELECT sha256, size FROM contents WHERE sha256 IN ({})", wanted))
+
+    def drafted(self, checksums: Iterable[str]) -> dict[str, set[int]]:
+        """Which of these contents drafts name, and their sizes, each as its draft says."""
         wanted = list(dict.fromkeys(checksums))
         query = "SELECT DISTINCT sha256, size FROM drafts WHERE sha256 IN ({})"
-        return dict(self._among(query, wanted))
+        found: dict[str, set[int]] = {}
+        for sha256, size in self._among(query, wanted):
+            found.setdefault(sha256, set()).add(size)
+        return found
 
     def add_content(self, sha256: str, size: int) -> None:
         """Record a content that is on disk."""

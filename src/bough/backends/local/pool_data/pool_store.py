@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from bough.backends.local.data.locations import safe_name
@@ -17,8 +17,11 @@ from bough.backends.local.errors import lacks_room
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.pool_data.contents import Contents, append, hash_open
 from bough.backends.local.pool_data.index import Index, opened_index
+from bough.backends.local.pool_data.reserve import Reserve, room_at
+from bough.disk import write_whole
 from bough.errors import Conflict, Invalid, Unavailable
 from bough.model.pool_data import (
+    KEEP_S,
     MOST_FILES,
     ContentPart,
     DataEntry,
@@ -30,7 +33,12 @@ from bough.model.pool_data import (
 )
 
 FOLDER = "pool-data"
+_RESERVE = f"{FOLDER}-reserve"
 _INDEX = "index.sqlite"
+#: What an index needs to be read, roughly.
+_INDEX_BYTES = 64 << 10
+#: The file that says since when the pool has been gone, in milliseconds since 1970.
+_GONE = "gone-since"
 _CHECKSUM = re.compile(r"[0-9a-f]{64}")
 _DRAFT = re.compile(r"[A-Za-z0-9_-]{8,96}")
 #: How long a draft and its contents are kept after the last addition.
@@ -49,6 +57,7 @@ class LocalPoolData:
         self, options: LocalOptions, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     ) -> None:
         self._folder = options.folder / FOLDER
+        self._reserve = Reserve(options.folder / _RESERVE)
         self._now_ms = now_ms
         #: When the contents of each pool were last compared with its index.
         self._scanned: dict[str, float] = {}
@@ -75,7 +84,7 @@ class LocalPoolData:
 
     def receive(self, space: PoolSpace, parts: Iterable[ContentPart]) -> Mapping[str, int]:
         """Keep parts of contents that drafts name; returns the incomplete ones likewise."""
-        there: dict[str, int] = {}
+        partial: dict[str, int] = {}
         whole: dict[str, ContentPart] = {}
         with self._opened(space) as (index, contents):
             sent = list(parts)
@@ -88,9 +97,12 @@ class LocalPoolData:
                 if each.offset == 0 and len(each.content) == each.size_bytes:
                     whole[each.sha256] = each
                 else:
-                    there[each.sha256] = self._receive_part(space, index, contents, each)
+                    there = self._receive_part(space, index, contents, each)
+                    partial.pop(each.sha256, None)
+                    if there < each.size_bytes:
+                        partial[each.sha256] = there
             _keep_whole(space, index, contents, list(whole.values()))
-        return {each: size for each, size in there.items() if size < drafted[each]}
+        return partial
 
     def _receive_part(
         self, space: PoolSpace, index: Index, contents: Contents, part: ContentPart
@@ -115,13 +127,15 @@ class LocalPoolData:
     def publish(self, space: PoolSpace, draft: str, below: str, owner: str) -> int:
         """Make all files of a draft visible at once, below a path; returns how many."""
         with self._opened(space) as (index, _), index.writing():
-            return publish_draft(index, draft, below, owner, self._now_ms())
+            count = publish_draft(index, draft, below, owner, self._now_ms())
+        self._reserve.make()
+        return count
 
     def list_files(self, space: PoolSpace, path: str, after: str, limit: int) -> DataFiles:
         """List files at and below a path, after one of them, up to a limit."""
         if not self._exists(space):
             return DataFiles((), False)
-        with self._opened(space) as (index, _):
+        with self._opened(space, spares=True) as (index, _):
             found = index.list_below(space, path, after, limit + 1)
         return DataFiles(tuple(found[:limit]), len(found) > limit)
 
@@ -131,7 +145,7 @@ class LocalPoolData:
         """A part of a file; `None`: there is no such file."""
         if not self._exists(space):
             return None
-        with self._opened(space) as (index, contents):
+        with self._opened(space, spares=True) as (index, contents):
             file = index.find(space, path)
             if file is None:
                 return None
@@ -149,17 +163,18 @@ class LocalPoolData:
         """Remove the file or the folder at a path; returns how many files."""
         if not self._exists(space):
             return 0
-        with self._opened(space) as (index, contents):
+        with self._opened(space, spares=True) as (index, contents):
             with index.writing():
                 count = index.delete(path)
             drop_unnamed(index, contents)
+        self._reserve.make()
         return count
 
     def usage(self, space: PoolSpace) -> DataUsage:
         """How much there is."""
         if not self._exists(space):
             return DataUsage(0, 0, space.quota_bytes)
-        with self._opened(space) as (index, _):
+        with self._opened(space, spares=True) as (index, _):
             return DataUsage(index.count_files(), index.used_bytes(), space.quota_bytes)
 
     def clean(self, spaces: Iterable[PoolSpace]) -> int:
@@ -168,14 +183,32 @@ class LocalPoolData:
         count = 0
         names = sorted(os.listdir(self._folder)) if self._folder.is_dir() else []
         for name in names:
-            space = known.get(name, PoolSpace(name))
-            with self._opened(space) as (index, contents):
+            space = known.get(name)
+            if space is None:
+                self._clean_gone(self._folder / name)
+                continue
+            (self._folder / name / _GONE).unlink(missing_ok=True)
+            with self._opened(space, spares=True) as (index, contents):
                 count += self._clean(space, index, contents)
-                empty = not index.count_files() and not index.used_bytes()
-            if empty and name not in known:
-                # The pool is gone, and so is its data.
-                shutil.rmtree(self._folder / name, ignore_errors=True)
+        if names:
+            self._reserve.make()
         return count
+
+    def _clean_gone(self, folder: Path) -> None:
+        """Remove the data of a pool that has been gone for long enough.
+
+        That is counted from when it was first missing: a pool that comes back, as by a restored
+        database, has all of its data again.
+        """
+        now_ms = self._now_ms()
+        try:
+            since_ms = int((folder / _GONE).read_text())
+        except (FileNotFoundError, ValueError):
+            with suppress(OSError):
+                write_whole(folder / _GONE, str(now_ms).encode())
+            return
+        if now_ms - since_ms >= KEEP_S * 1_000:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _clean(self, space: PoolSpace, index: Index, contents: Contents) -> int:
         now_ms = self._now_ms()
@@ -197,12 +230,19 @@ class LocalPoolData:
         return self._folder / safe_name(space.pool)
 
     @contextmanager
-    def _opened(self, space: PoolSpace) -> Iterator[tuple[Index, Contents]]:
+    def _opened(
+        self, space: PoolSpace, *, spares: bool = False
+    ) -> Iterator[tuple[Index, Contents]]:
+        """spares:  works on a full disk, too, for what only reads or deletes."""
         try:
-            with opened_pool(self._place(space)) as found:
+            with (
+                self._reserve.given_up() if spares else nullcontext(),
+                opened_pool(self._place(space)) as found,
+            ):
                 yield found
         except (OSError, sqlite3.Error) as error:
-            raise Unavailable(f"The data of the pool cannot be used now: {_why(error)}.") from error
+            why = _why(error, self._folder)
+            raise Unavailable(f"The data of the pool cannot be used now: {why}.") from error
 
 
 def space_folder(options: LocalOptions, space: PoolSpace) -> Path:
@@ -269,9 +309,16 @@ def publish_draft(index: Index, draft: str, below: str, owner: str, now_ms: int)
     found = index.draft_entries(draft)
     if not found:
         raise Conflict("There is nothing to write: the draft is empty, or was written before.")
-    missing = {each.sha256 for each in found} - index.known(each.sha256 for each in found)
+    sizes = index.sizes(each.sha256 for each in found)
+    missing = {each.sha256 for each in found} - sizes.keys()
     if missing:
         raise Conflict(f"{len(missing):,} contents of the draft have not come yet; send them.")
+    wrong = next((each for each in found if each.size_bytes != sizes[each.sha256]), None)
+    if wrong is not None:
+        raise Invalid(
+            f"{wrong.path[:200]!r}: its content has {sizes[wrong.sha256]:,} bytes, "
+            f"not {wrong.size_bytes:,}."
+        )
     entries = [_moved(each, below) for each in found]
     _check_folders(index, [each.path for each in entries])
     index.put_files(entries, now_ms, owner)
@@ -329,12 +376,13 @@ def _check(entry: DataEntry) -> None:
         raise Invalid(f"{entry.path[:200]!r}: its size or time cannot be right.")
 
 
-def _check_part(part: ContentPart, drafted: Mapping[str, int]) -> None:
-    size = drafted.get(part.sha256)
-    if size is None:
+def _check_part(part: ContentPart, drafted: Mapping[str, set[int]]) -> None:
+    sizes = drafted.get(part.sha256)
+    if sizes is None:
         raise Conflict(f"No draft has a file with the checksum {part.sha256[:12]}….")
-    if size != part.size_bytes or part.offset + len(part.content) > size:
-        raise Invalid(f"The content {part.sha256[:12]}… has {size:,} bytes in its draft.")
+    if part.size_bytes not in sizes or part.offset + len(part.content) > part.size_bytes:
+        known = " or ".join(f"{each:,}" for each in sorted(sizes))
+        raise Invalid(f"The content {part.sha256[:12]}… has {known} bytes in its draft.")
 
 
 def _moved(entry: DataEntry, below: str) -> DataEntry:
@@ -360,9 +408,10 @@ def _check_folders(index: Index, paths: Sequence[str]) -> None:
         raise Conflict(f"{folders[:200]} is a folder, so no file can have its name.")
 
 
-def _why(error: Exception) -> str:
-    if lacks_room(error) or "full" in str(error):
-        return "the disk is full"
+def _why(error: Exception, folder: Path) -> str:
+    with suppress(OSError):
+        if lacks_room(error) or "full" in str(error) or room_at(folder) < _INDEX_BYTES:
+            return "the disk is full"
     if isinstance(error, OSError) and error.errno != errno.ENOENT:
         return error.strerror or str(error)
     return str(error)
