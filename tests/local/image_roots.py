@@ -63,6 +63,12 @@ class Layer:
         self._tar.addfile(member)
         return self
 
+    def folder(self, name: str, mode: int = 0o755) -> Layer:
+        member = tarfile.TarInfo(name)
+        member.type, member.mode = tarfile.DIRTYPE, mode
+        self._tar.addfile(member)
+        return self
+
     def tree(self, path: Path) -> Layer:
         self._tar.add(path, ".")
         return self

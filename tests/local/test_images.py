@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tarfile
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from bough.model.task_template import FileSpec, TaskTemplate
 from tests.local.bench import Bench
 from tests.local.desk import Desk
 from tests.local.image_roots import Layer, make_root, write_archive
+from tests.local.plain_account import as_plain_account
 from tests.local.test_sandbox import Room, needs_root
 
 
@@ -248,6 +250,49 @@ def test_a_path_that_leads_nowhere_is_refused_and_nothing_is_left(tmp_path: Path
         unpack(tmp_path, Layer().link("loop", "loop").file("loop/x"))
 
     assert not [each for each in (tmp_path / "unpacked").glob("*") if each.suffix == ""]
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Layer().file("etc/one").file("etc/one/two"),
+        Layer().link("link", ""),
+        Layer().file("x" * 300),
+    ],
+    ids=["below-a-file", "link-to-nothing", "long-name"],
+)
+def test_a_layer_with_impossible_files_is_the_fault_of_the_image(tmp_path: Path, layer: Layer):
+    with pytest.raises(Unstartable, match=r'image: "x" is no OCI archive.*cannot be unpacked'):
+        unpack(tmp_path, Layer().file("bin/sh"), layer)
+
+    assert not list((tmp_path / "unpacked").glob("*.part"))
+
+
+def test_a_description_that_is_nested_without_end_is_told(tmp_path: Path):
+    content = b'{"manifests": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    with tarfile.open(tmp_path / "x", "w") as tar:
+        member = tarfile.TarInfo("index.json")
+        member.size = len(content)
+        tar.addfile(member, io.BytesIO(content))
+
+    with pytest.raises(Unstartable, match=r"index\.json cannot be read"):
+        ImageFolder(tmp_path, tmp_path / "unpacked").open("x")
+
+
+def test_later_layers_write_into_read_only_folders_without_rights_of_root():
+    first = Layer().folder("bin", 0o555).file("bin/sh").folder("etc", 0o700).file("etc/a")
+    second = Layer().file("bin/new").file("bin/.wh.sh").folder("etc", 0o555)
+
+    def work() -> str:
+        with TemporaryDirectory() as name:
+            root = unpack(Path(name), first, second)
+            found = f"{os.listdir(root / 'bin')} {(root / 'bin').stat().st_mode & 0o777:o} "
+            found += f"{(root / 'etc').stat().st_mode & 0o777:o}"
+            for each in ("bin", "etc"):
+                (root / each).chmod(0o755)
+            return found
+
+    assert "['new'] 555 555" == (work() if os.geteuid() else as_plain_account(work))
 
 
 def test_contents_that_are_not_what_their_name_says_are_refused(tmp_path: Path):

@@ -8,10 +8,12 @@ match their digest are refused; devices and pipes are left out.
 from __future__ import annotations
 
 import hashlib
+import lzma
 import os
 import re
 import shutil
 import tarfile
+import zlib
 from io import BufferedReader
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +22,7 @@ from typing import Any, Self, cast
 import msgspec
 
 from bough.backends.local.data.paths import shown, split_path
-from bough.backends.local.errors import Unstartable
+from bough.backends.local.errors import Unstartable, lacks_room
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _GONE = ".wh."
@@ -29,6 +31,16 @@ _ALL_GONE = ".wh..wh..opq"
 _DEEPEST = 3
 _MOST_LINKS = 40
 _LARGEST_JSON = 4 << 20
+#: What damaged layers raise.
+_UNREADABLE = (
+    tarfile.TarError,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    ValueError,
+    AttributeError,
+    TypeError,
+)
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -71,11 +83,24 @@ class OciArchive:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(mode=0o755)
         try:
-            for layer in self._manifest.get("layers", ()):
-                self._lay(layer, part)
-        except (tarfile.TarError, EOFError, ValueError, AttributeError, TypeError) as error:
-            raise self._broken(f"a layer cannot be read: {error}") from error
+            self._unpack(part)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
         part.rename(target)
+
+    def _unpack(self, root: Path) -> None:
+        folders: list[tarfile.TarInfo] = []
+        try:
+            for layer in self._manifest.get("layers", ()):
+                folders += self._lay(layer, root)
+            _set_modes(root, folders)
+        except _UNREADABLE as error:
+            raise self._broken(f"a layer cannot be read: {error}") from error
+        except OSError as error:
+            if lacks_room(error):
+                raise
+            raise self._broken(f"a layer cannot be unpacked: {error.strerror}") from error
 
     def _opened(self, path: Path) -> tarfile.TarFile:
         try:
@@ -117,7 +142,7 @@ class OciArchive:
             raise self._broken(f"{name} has other contents than its name says")
         try:
             return msgspec.json.decode(content, type=dict[str, Any])
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             raise self._broken(f"{name} cannot be read: {error}") from error
 
     def _blob(self, name: str) -> BufferedReader:
@@ -132,7 +157,8 @@ class OciArchive:
 
     # Its layers
 
-    def _lay(self, layer: dict[str, Any], root: Path) -> None:
+    def _lay(self, layer: dict[str, Any], root: Path) -> list[tarfile.TarInfo]:
+        """Add the files of one layer; returns its folders."""
         if str(layer.get("mediaType")).endswith("zstd"):
             raise self._broken("its layers are compressed by zstd; gzip and none are possible")
         digest = self._digest(layer)
@@ -141,12 +167,7 @@ class OciArchive:
             if hashlib.file_digest(file, "sha256").hexdigest() != digest:
                 raise self._broken(f"{name} has other contents than its name says")
         with self._blob(name) as file, tarfile.open(fileobj=file, mode="r:*") as tar:
-            folders = [member for member in tar if _Laying(tar, root).add(member)]
-        for member in reversed(folders):
-            # Only now, since files must get into read-only folders, too.
-            path = _below(root, member.name)
-            if path is not None and path.is_dir() and not path.is_symlink():
-                path.chmod(member.mode & 0o777)
+            return [member for member in tar if _Laying(tar, root).add(member)]
 
 
 class _Laying:
@@ -207,6 +228,18 @@ def _is_for_here(descriptor: dict[str, Any]) -> bool:
     platform = descriptor.get("platform")
     here = _MACHINES.get(os.uname().machine, os.uname().machine)
     return platform is None or platform.get("architecture") in {None, here}
+
+
+def _set_modes(root: Path, folders: list[tarfile.TarInfo]) -> None:
+    """Set the modes of folders as the last layer that has them says.
+
+    Only when all layers are there, since files must get into read-only folders, too.
+    """
+    modes = {_below(root, member.name): member.mode & 0o777 for member in folders}
+    # The deepest first: a folder that is closed hides those in it.
+    for path in sorted(filter(None, modes), key=lambda each: -len(each.parts)):
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(modes[path])
 
 
 def _drop(path: Path) -> None:
