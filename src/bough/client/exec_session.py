@@ -97,15 +97,12 @@ class ExecSession:
     def close(self) -> None:
         """Hang up."""
         self.ended = True
-        if not self.peer.lost:
-            self.peer.close()
-            self.peer.flush()
-        self.peer.shut()
+        self.peer.hang_up()
 
     def _take(self) -> None:
         for piece in self.peer.read():
             self._take_piece(piece)
-        self.ended = self.peer.lost or self.peer.closed_by_other is not None
+        self.ended = self.peer.gone
 
     def _take_piece(self, piece: Piece) -> None:
         data = piece.data

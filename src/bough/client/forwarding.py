@@ -170,21 +170,18 @@ class _Control:
             self.peer.flush()
         if events & READ:
             self.peer.read()
-        if self.peer.lost or self.peer.closed_by_other is not None:
+        if self.peer.gone:
             self.ended = True
             self._over(self.peer)
 
     def tick(self) -> None:
-        """Keep the connection in use."""
+        """Ping if needed."""
         self.peer.keep_busy()
 
     def close(self) -> None:
         """Release everything."""
         self.ended = True
-        if not self.peer.lost:
-            self.peer.close()
-            self.peer.flush()
-        self.peer.shut()
+        self.peer.hang_up()
         self._own.close()
 
 
@@ -210,7 +207,7 @@ class _Datagrams(_Control):
                 message = bytes(self._message)
                 self._message.clear()
                 self._answer(message)
-        if self.peer.lost or self.peer.closed_by_other is not None:
+        if self.peer.gone:
             self.ended = True
             self._over(self.peer)
 

@@ -76,9 +76,9 @@ class Peer:
         return bool(self._queue)
 
     @property
-    def readable(self) -> bool:
-        """Whether more data can still arrive."""
-        return not self.lost and self.closed_by_other is None
+    def gone(self) -> bool:
+        """Whether the other end has closed, or the connection is lost: no more data comes."""
+        return self.lost or self.closed_by_other is not None
 
     @property
     def has_rest(self) -> bool:
@@ -150,6 +150,13 @@ class Peer:
         if not self.pending and now - self._heard_s > QUIET_S:
             self._heard_s = now
             self.send(b"", PING)
+
+    def hang_up(self, code: int = NORMAL, reason: str = "") -> None:
+        """Send a close frame if that is still possible, and close the connection."""
+        if not self.lost:
+            self.close(code, reason)
+            self.flush()
+        self.shut()
 
     def shut(self) -> None:
         """Close the connection, whatever its state."""

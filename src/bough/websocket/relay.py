@@ -245,7 +245,7 @@ class Forwarding:
         """Each side is read only while the other has taken everything."""
         found: dict[int, int] = {}
         out = self._out
-        reads = self.peer.readable and not out.pending
+        reads = not self.peer.gone and not out.pending
         wanted = (READ if reads else 0) | (WRITE if self.peer.pending else 0)
         if wanted:
             found[self.peer.fileno()] = wanted
@@ -278,10 +278,7 @@ class Forwarding:
     def close(self) -> None:
         """Close both."""
         self.ended = True
-        if not self.peer.lost:
-            self.peer.close(GOING_AWAY)
-            self.peer.flush()
-        self.peer.shut()
+        self.peer.hang_up(GOING_AWAY)
         self._stream.close()
 
     def _take(self) -> None:
@@ -290,7 +287,7 @@ class Forwarding:
                 self._out.write(piece.data)
             elif self._halves and piece.last:
                 self._peer_ended = True
-        if self.peer.closed_by_other is not None or self.peer.lost:
+        if self.peer.gone:
             self._peer_ended = True
         if self._peer_ended:
             self._out.end()
@@ -313,11 +310,10 @@ class Forwarding:
 
     def _settle(self) -> None:
         """Update whether this member has ended."""
-        gone = self.peer.lost or self.peer.closed_by_other is not None
         if self._out.broken and not self._stream_ended:
             # The stream accepts no more data, but what it sent before can still be read.
             self._peer_ended = True
-        if gone and not self._out.pending:
+        if self.peer.gone and not self._out.pending:
             self.ended = True
         elif self._stream_ended and self._peer_ended and not self._out.pending:
             self.peer.close()

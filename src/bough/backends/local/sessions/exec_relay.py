@@ -73,7 +73,7 @@ class ExecRelay:
         """The client is read only while the command takes its input, and the other way round."""
         found: dict[int, int] = {}
         given = self._input
-        reads = self.peer.readable and not (given is not None and given.pending)
+        reads = not self.peer.gone and not (given is not None and given.pending)
         found[self.peer.fileno()] = (READ if reads else 0) | (WRITE if self.peer.pending else 0)
         if self._process is not None and not self._exited:
             found[self._process.ended] = READ
@@ -112,10 +112,7 @@ class ExecRelay:
         if self._process is not None and self.exit_code is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._process.pid, signal.SIGKILL)
-        if not self.peer.lost:
-            self.peer.close(GOING_AWAY, "the session was ended")
-            self.peer.flush()
-        self.peer.shut()
+        self.peer.hang_up(GOING_AWAY, "the session was ended")
 
     # From the client
 
@@ -127,8 +124,7 @@ class ExecRelay:
                 self._take_first(piece)
             else:
                 self._take_plain(self._plain.feed(bytes(piece.data), last=piece.last))
-        gone = self.peer.lost or self.peer.closed_by_other is not None
-        self.ended = self.ended or gone
+        self.ended = self.ended or self.peer.gone
 
     def _take_first(self, piece: Piece) -> None:
         """The first message of a plain client is the size of its terminal."""

@@ -40,7 +40,7 @@ class Control:
 
     def interests(self) -> dict[int, int]:
         """To read, and to answer pings."""
-        wanted = (READ if self.peer.readable else 0) | (WRITE if self.peer.pending else 0)
+        wanted = (READ if not self.peer.gone else 0) | (WRITE if self.peer.pending else 0)
         return {self.peer.fileno(): wanted} if wanted else {}
 
     def ready(self, descriptor: int, events: int) -> None:
@@ -52,16 +52,13 @@ class Control:
             self._take()
 
     def tick(self) -> None:
-        """Keep the connection in use."""
+        """Ping if needed."""
         self.peer.keep_busy()
 
     def close(self) -> None:
         """Hang up."""
         self.ended = True
-        if not self.peer.lost:
-            self.peer.close(GOING_AWAY, "the session was ended")
-            self.peer.flush()
-        self.peer.shut()
+        self.peer.hang_up(GOING_AWAY, "the session was ended")
 
     def _take(self) -> None:
         for piece in self.peer.read():
@@ -77,8 +74,7 @@ class Control:
                     self.ended = True
                 else:
                     self._announce(key)
-        gone = self.peer.lost or self.peer.closed_by_other is not None
-        self.ended = self.ended or gone
+        self.ended = self.ended or self.peer.gone
 
 
 class Datagrams:
@@ -117,7 +113,7 @@ class Datagrams:
                 return
 
     def tick(self) -> None:
-        """Keep the connection in use."""
+        """Ping if needed."""
         self.peer.keep_busy()
 
     def close(self) -> None:
@@ -125,10 +121,7 @@ class Datagrams:
         self.ended = True
         for each in self._sockets.values():
             each.close()
-        if not self.peer.lost:
-            self.peer.close(GOING_AWAY, "the session was ended")
-            self.peer.flush()
-        self.peer.shut()
+        self.peer.hang_up(GOING_AWAY, "the session was ended")
 
     def _take(self) -> None:
         for piece in self.peer.read():
@@ -141,8 +134,7 @@ class Datagrams:
                 self._message.clear()
                 if len(message) >= _ADDRESS_BYTES:
                     self._pass_on(message[:_ADDRESS_BYTES], message[_ADDRESS_BYTES:])
-        gone = self.peer.lost or self.peer.closed_by_other is not None
-        self.ended = self.ended or gone
+        self.ended = self.ended or self.peer.gone
 
     def _pass_on(self, address: bytes, data: bytes) -> None:
         found = self._sockets.pop(address, None)
