@@ -62,6 +62,7 @@ NAMES = {
     "config_type": "pool",
     "draft": "some-draft",
     "group": "group-0",
+    "group_template": "none",
     "pod_template": "none",
     "revision": "1",
     "system": "kueue",

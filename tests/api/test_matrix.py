@@ -126,6 +126,7 @@ LEAST = {
         GET /api/configs/history
         POST /api/configs/history/rollback
         POST /api/configs/history/{config_type}/revision/{revision}/tags
+        DELETE /api/configs/history/{config_type}/revision/{revision}
         POST /api/configs/pool
         PUT /api/configs/pool
         PUT /api/configs/pool/{pool}
@@ -140,8 +141,11 @@ LEAST = {
         PUT /api/configs/pool/{pool}/platform/{platform}/rename
         GET /api/configs/role/{role}
         GET /api/configs/service
+        PUT /api/configs/service
+        PATCH /api/configs/service
         GET /api/configs/backend
         GET /api/configs/backend/{backend}
+        POST /api/configs/backend/{backend}
         DELETE /api/configs/backend/{backend}
         GET /api/configs/pod_template
         PUT /api/configs/pod_template
@@ -149,6 +153,10 @@ LEAST = {
         PUT /api/configs/pod_template/{pod_template}
         DELETE /api/configs/pod_template/{pod_template}
         GET /api/configs/group_template
+        PUT /api/configs/group_template
+        GET /api/configs/group_template/{group_template}
+        PUT /api/configs/group_template/{group_template}
+        DELETE /api/configs/group_template/{group_template}
         GET /api/configs/resource_validation
         PUT /api/configs/resource_validation
         GET /api/configs/resource_validation/{validation}
@@ -365,6 +373,8 @@ def _status(town, name, method, path, pool, workflow="job-1"):
         "app_name": "none",
         "task": "none",
         "pod_template": "none",
+        "group_template": "none",
+        "backend_test": "none",
         "validation": "none",
         "config_type": "POOL",
         "system": "kueue",

@@ -121,6 +121,55 @@ def test_a_change_of_configuration_is_tagged_and_stays_as_it_is(team):
     assert 400 == team.refused("POST", path, {"set_tags": ["two\nlines"]})[0]
 
 
+def test_a_change_is_taken_out_of_the_history_and_all_else_stays_as_it_is(house):
+    house.pool("team", 10)
+    house.pool("other", 5)
+    house.send("PATCH", "/api/configs/pool/other", {"configs_dict": {"description": "new"}})
+    pools = house.get("/api/configs/pool")
+    first, third = (_pools_at(house, number) for number in (1, 3))
+
+    house.send("DELETE", "/api/configs/history/POOL/revision/1")
+
+    assert pools == house.get("/api/configs/pool")
+    history = house.get("/api/configs/history?config_types=POOL")["configs"]
+    assert [3, 2] == [each["revision"] for each in history]
+    assert [] == house.get("/api/configs/history?config_types=POOL&revision=1")["configs"]
+    # Pool team was last changed by what was removed, and later revisions still have it.
+    assert third == _pools_at(house, 3)
+    assert first["team"] == third["team"]
+    for method, path, body in (
+        ("GET", "/api/configs/diff?config_type=POOL&first_revision=1&second_revision=3", None),
+        ("POST", "/api/configs/history/rollback", {"config_type": "POOL", "revision": 1}),
+        ("POST", "/api/configs/history/POOL/revision/1/tags", {"set_tags": ["x"]}),
+        ("DELETE", "/api/configs/history/POOL/revision/1", None),
+    ):
+        assert (404, "POOL has no revision 1.") == house.refused(method, path, body)
+    entry = house.get("/api/audit?subject=config/pool/1")["entries"][0]
+    assert ("team", None) == (entry["before"]["name"], entry["after"])
+
+
+def test_the_latest_change_of_a_kind_stays_in_the_history(house):
+    house.pool("team", 10)
+    house.pool("other", 5)
+    message = "Revision 2 of POOL cannot be removed: it is the latest."
+
+    assert (409, message) == house.refused("DELETE", "/api/configs/history/POOL/revision/2")
+    for none in (3, 0, 10**30):
+        path = f"/api/configs/history/POOL/revision/{none}"
+        assert 404 == house.refused("DELETE", path)[0]
+        assert 404 == house.refused("POST", f"{path}/tags", {"set_tags": ["x"]})[0]
+    rollback = {"config_type": "POOL", "revision": 10**30}
+    assert 404 == house.refused("POST", "/api/configs/history/rollback", rollback)[0]
+    assert 400 == house.refused("DELETE", "/api/configs/history/HAT/revision/1")[0]
+    assert 2 == len(house.get("/api/configs/history?config_types=POOL")["configs"])
+
+
+def _pools_at(house, revision):
+    return house.get(
+        f"/api/configs/diff?config_type=POOL&first_revision={revision}&second_revision={revision}"
+    )["first_data"]
+
+
 def test_a_client_can_ask_for_its_version_as_text(team):
     plain = team.ask("GET", "/client/version", user=None, headers={"accept": "text/plain"}).text
     parts = team.get("/client/version", None)

@@ -339,6 +339,16 @@ def _configs(tour: Tour, house: House) -> None:
     tour.ask("PUT", one, body={"configs": template}, pod_template="rack")
     tour.ask("GET", one, pod_template="rack")
     tour.ask("DELETE", one, pod_template="rack")
+    claim = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "shared-{{WF_GROUP_UUID}}"},
+    }
+    tour.ask("PUT", "/api/configs/group_template", body={"configs": {"shared": claim}})
+    one = "/api/configs/group_template/{group_template}"
+    tour.ask("PUT", one, body={"configs": claim}, group_template="more")
+    tour.ask("GET", one, group_template="more")
+    tour.ask("DELETE", one, group_template="more")
     rule = {"operator": "GE", "left_operand": "{{USER_CPU}}", "right_operand": "0"}
     every = "/api/configs/resource_validation"
     tour.ask("PUT", every, body={"configs_dict": {"least": [rule]}})
@@ -349,7 +359,12 @@ def _configs(tour: Tour, house: House) -> None:
     tags = "/api/configs/history/{config_type}/revision/{revision}/tags"
     tour.ask("POST", tags, body={"set_tags": ["good"]}, config_type="POOL", revision="1")
     tour.ask("GET", "/api/configs/backend/{backend}", backend="default")
+    about = {"configs": {"description": "two racks"}}
+    tour.ask("POST", "/api/configs/backend/{backend}", body=about, backend="default")
     tour.ask("GET", "/api/configs/service")
+    versions = {"cli_config": {"latest_version": "6.4.0"}}
+    tour.ask("PATCH", "/api/configs/service", body={"configs_dict": versions})
+    tour.ask("PUT", "/api/configs/service", body={"configs": versions})
     for kind, field in (("workflow", "max_num_tasks"), ("policy", "priority_boost")):
         path = f"/api/configs/{kind}"
         value = 5 if kind == "workflow" else True
@@ -361,6 +376,7 @@ def _configs(tour: Tour, house: House) -> None:
     diff = "?config_type=POOL&first_revision=1&second_revision=2"
     tour.ask("GET", "/api/configs/diff", diff)
     tour.ask("POST", "/api/configs/history/rollback", body={"config_type": "POOL", "revision": 5})
+    tour.ask("DELETE", tags.removesuffix("/tags"), config_type="POOL", revision="1")
     tour.ask("GET", "/api/audit")
     tour.ask("GET", "/api/kube/drift")
     tour.ask("GET", "/api/history", "?until=1d")

@@ -124,12 +124,30 @@ class PutPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
     tags: list[str] = []
 
 
+class ClientVersions(msgspec.Struct, frozen=True):
+    """Which versions of existing clients are wanted; `null`: nothing is said about it."""
+
+    latest_version: str | None = None
+    #: Those that say that they are older are refused.
+    min_supported_version: str | None = None
+    client_install_url: str | None = None
+
+
+class TokenTerms(msgspec.Struct, frozen=True):
+    """What holds for tokens."""
+
+    #: How long they may be valid, as `90d`; `null`: as long as their makers say.
+    max_token_duration: str | None = None
+
+
 class ServiceAnswer(msgspec.Struct, frozen=True):
-    """How the server was started."""
+    """How the server was started, and the settings of the service."""
 
     service_base_url: str
     namespace: str
     version: str
+    cli_config: ClientVersions = ClientVersions()
+    service_auth: TokenTerms = TokenTerms()
 
 
 class ChangeTags(msgspec.Struct, frozen=True):

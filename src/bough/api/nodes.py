@@ -144,12 +144,13 @@ class BackendLine(msgspec.Struct, frozen=True):
     router_address: str
     #: When it last answered, too: when it first did is not kept.
     created_date: str | None
-    # What existing clients read and Bough has nothing to say about.
+    # What administrators say about it.
     description: str = ""
-    k8s_uid: str = ""
-    k8s_namespace: str = ""
     dashboard_url: str = ""
     grafana_url: str = ""
+    # What existing clients read and Bough has nothing to say about.
+    k8s_uid: str = ""
+    k8s_namespace: str = ""
     tests: list[str] = []
     scheduler_settings: dict[str, str | int] = msgspec.field(
         default_factory=lambda: {"scheduler_type": "kai", "scheduler_name": "bough"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 from bough.errors import Invalid
 from bough.formats.yaml.times import parse_duration_s
@@ -17,6 +18,8 @@ MOST_WEIGHT = 10**9
 #: Of a workflow, or of a change of configuration.
 MAXIMUM_TAGS = 100
 LONGEST_TAG = 100
+#: Of a page.
+LONGEST_ADDRESS = 1_000
 _SIMPLE = re.compile(r"([0-9]{1,9})([smhd])\Z")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _EXIT_CODES = re.compile(r"\s*([0-9]{1,5})(?:\s*-\s*([0-9]{1,5}))?\s*\Z")
@@ -72,6 +75,26 @@ def read_duration_s(what: str, text: Json) -> int:
         except Invalid as error:
             raise Invalid(f"{what}: {error.message}") from None
     raise Invalid(f"{what} must be a duration like 90s, 15m, 8h or 60d, not {_shown(text)}.")
+
+
+def duration_text(seconds: int) -> str:
+    """A duration with its largest whole unit, as people write it."""
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds and seconds % size == 0:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def read_address(what: str, value: Json) -> str:
+    """The address of a page, which people open in a browser."""
+    try:
+        parts = urlsplit(value) if isinstance(value, str) else None
+    except ValueError:
+        parts = None
+    known = parts is not None and parts.scheme in ("http", "https") and parts.hostname
+    if not known or len(value) > LONGEST_ADDRESS or not value.isprintable() or " " in value:
+        raise Invalid(f"{what} must be an address like https://host/path, not {_shown(value)}.")
+    return str(value)
 
 
 def read_exit_codes(what: str, text: str) -> tuple[tuple[int, int], ...]:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from bough.model.access import Actor
 from bough.model.cluster import Resources
 from bough.model.pool import BackendRecord, DefaultLimits, OfferedNode, Pool, ResourceAssertion
-from bough.model.settings import WorkflowSettings
+from bough.model.settings import ServiceSettings, WorkflowSettings
 from bough.model.subpool import Subpool
 from bough.store import Store
 from bough.store import nodes as node_store
@@ -44,6 +44,8 @@ class Setup(msgspec.Struct, frozen=True):
     backends: Mapping[str, BackendRecord]
     #: Rules for what tasks may ask for, by name.
     validations: Mapping[str, tuple[ResourceAssertion, ...]] = {}
+    #: Which clients are too old.
+    service: ServiceSettings = ServiceSettings()
 
     def pool_of(self, name: str) -> Pool | None:
         """The pool of a name; for a subpool the one above it."""
@@ -99,6 +101,7 @@ def read_setup(connection: sa.Connection) -> Setup:
         tuple(node_store.sizes(connection)),
         node_store.backends(connection),
         setting_store.resource_validations(connection),
+        setting_store.service_settings(connection),
     )
 
 

@@ -86,6 +86,9 @@ class Start(msgspec.Struct, frozen=True):
     tasks: tuple[str, ...] = ()
     #: Where a scheduler of the cluster places them; `None`: each launch has its node.
     gang: GangTerms | None = None
+    #: Objects of the cluster that are there before the first pod of the group, and go with its
+    #: last; those of the same kind and name are one, the last on top.
+    objects: tuple[dict[str, Any], ...] = ()
 
 
 class Stop(msgspec.Struct, frozen=True):

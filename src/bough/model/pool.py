@@ -150,6 +150,15 @@ class BackendRecord(msgspec.Struct, frozen=True):
     address: str | None = None
 
 
+class BackendNotes(msgspec.Struct, frozen=True):
+    """What administrators say about a backend."""
+
+    description: str = ""
+    #: Addresses of pages about its cluster.
+    dashboard_url: str = ""
+    grafana_url: str = ""
+
+
 _MEBIBYTE = 2**20
 #: A floor, so that small programs still run where many GPUs are simulated.
 _LEAST_PART = 1024 * _MEBIBYTE

@@ -43,6 +43,7 @@ class ConfigType(StrEnum):
     ROLE = "ROLE"
     BACKEND = "BACKEND"
     POD_TEMPLATE = "POD_TEMPLATE"
+    GROUP_TEMPLATE = "GROUP_TEMPLATE"
     RESOURCE_VALIDATION = "RESOURCE_VALIDATION"
 
 
@@ -69,6 +70,10 @@ class Revision(msgspec.Struct, frozen=True):
     data: Json = None
     #: What is different from before.
     differences: tuple[Difference, ...] = ()
+    #: When it was removed from the history, and by which user; `None`: it is there. What later
+    #: revisions show of objects that were last changed by it stays the same.
+    removed_ms: int | None = None
+    removed_by: str | None = None
 
 
 class EventKind(StrEnum):

@@ -52,3 +52,16 @@ class WorkflowSettings(msgspec.Struct, frozen=True):
     default_exit_actions: dict[str, str] = msgspec.field(default_factory=_default_exit_actions)
     #: Which labels workflows should have.
     labels_config: LabelsConfig = LabelsConfig()
+
+
+class ServiceSettings(msgspec.Struct, frozen=True):
+    """What holds for everyone who asks the server for something."""
+
+    #: The version that existing clients should have, as `6.4.0`; `None`: that of the server.
+    latest_version: str | None = None
+    #: Clients that say that they are older are refused; `None`: none is.
+    min_supported_version: str | None = None
+    #: Where people get a newer one; `None`: nothing is said about it.
+    client_install_url: str | None = None
+    #: How long a token may be valid; `None`: as long as its maker says.
+    max_token_duration_s: int | None = None

@@ -26,6 +26,7 @@
     middleware          before all routes: paths, the access log
     authenticator       the user of a request: token, pass or trusted proxy
     permissions         the permission that each route declares, and the guard that checks it
+    client_versions     clients that are too old are refused, others hear of a newer one
     stream_access       whether an open stream is still allowed
     sessions            keys and lives of sessions with tasks, and how many there are
     concurrency_limits  how many requests and streams of one user are served at once

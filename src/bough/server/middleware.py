@@ -20,6 +20,7 @@ from litestar.types import ASGIApp, HTTPReceiveMessage, Message, Receive, Scope,
 from litestar.types.asgi_types import HTTPScope
 
 from bough.api.common import ErrorBody
+from bough.server.client_versions import SAID
 from bough.server.concurrency_limits import AT_END, BodyCount
 
 ACCESS_LOG = logging.getLogger("bough.access")
@@ -72,6 +73,7 @@ class Middleware:
                     await _take_rest(taken)
                 known = {name.lower() for name, _ in message["headers"]}
                 more = [each for each in _HEADERS if each[0] not in known]
+                more += cast("list[tuple[bytes, bytes]]", visit.get(SAID, []))
                 message = {**message, "headers": [*message["headers"], *more]}
             await send(message)
 

@@ -17,6 +17,7 @@ from bough.control.workflows.sessions import authorise_session
 from bough.errors import Forbidden
 from bough.model.access import ANONYMOUS, PUBLIC_ACTIONS, Action, Actor
 from bough.server.authenticator import Authenticator, Connection, origin_of
+from bough.server.client_versions import check_client
 
 _KEY = "permit"
 
@@ -68,6 +69,7 @@ def admit(connection: Connection, handler: BaseRouteHandler) -> None:
         return
     actor = authenticator.identify(connection)
     connection.scope["user"] = actor
+    check_client(authenticator.site, connection)
     _authorise(authenticator.site, actor, declared, connection.path_params)
 
 

@@ -80,6 +80,7 @@ def list_revisions(
     table = CONFIG_HISTORY
     order = (table.c.created_ms, table.c.config_type, table.c.revision)
     query = sa.select(table).order_by(*(each.desc() if newest_first else each for each in order))
+    query = query.where(table.c.removed_ms.is_(None))
     if types:
         query = query.where(table.c.config_type.in_([each.value for each in types]))
     if name is not None:
@@ -94,7 +95,11 @@ def revisions_numbered(
     table = CONFIG_HISTORY
     # Kind and number are the key, so that no other rows are looked at.
     kinds = [each.value for each in types or ConfigType]
-    query = sa.select(table).where(table.c.config_type.in_(kinds), table.c.revision == revision)
+    query = sa.select(table).where(
+        table.c.config_type.in_(kinds),
+        table.c.revision == revision,
+        table.c.removed_ms.is_(None),
+    )
     return read_all(connection, query.order_by(table.c.created_ms, table.c.config_type), Revision)
 
 
@@ -107,6 +112,25 @@ def tag_revision(
         table.c.config_type == config_type.value, table.c.revision == revision
     )
     connection.execute(query.values(tags=list(tags)))
+
+
+def remove_revision(
+    connection: sa.Connection, config_type: ConfigType, revision: int, removed_ms: int, who: str
+) -> bool:
+    """Take a change out of the history, unless it was the latest of its kind; whether it was one.
+
+    Its row stays: what later revisions show is made from it, too.
+    """
+    table = CONFIG_HISTORY
+    there = (table.c.config_type == config_type.value, table.c.removed_ms.is_(None))
+    later = table.alias()
+    newer = sa.exists().where(
+        later.c.config_type == config_type.value,
+        later.c.removed_ms.is_(None),
+        later.c.revision > revision,
+    )
+    query = sa.update(table).where(*there, table.c.revision == revision, newer)
+    return bool(connection.execute(query.values(removed_ms=removed_ms, removed_by=who)).rowcount)
 
 
 def revisions_at(

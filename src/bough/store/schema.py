@@ -406,6 +406,8 @@ CONFIG_HISTORY = sa.Table(
     sa.Column("tags", JSON, nullable=False),
     sa.Column("data", JSON),
     sa.Column("differences", JSON, nullable=False),
+    sa.Column("removed_ms", BIG),
+    sa.Column("removed_by", sa.Text),
     sa.Index("config_history_name", "config_type", "name", "revision"),
 )
 

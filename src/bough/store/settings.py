@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bough.model.pool import Json, ResourceAssertion
-from bough.model.settings import WorkflowSettings
+from bough.model.settings import ServiceSettings, WorkflowSettings
 from bough.store.rows import convert
 from bough.store.schema import COUNTERS, EVENTS, SETTINGS
 
@@ -23,6 +23,8 @@ SETUP = "setup"
 ACCESS = "access"
 #: The workflow configuration.
 WORKFLOW = "workflow"
+#: Versions of clients, and how long tokens may be valid.
+SERVICE = "service"
 #: Rules for what tasks may ask for, by name.
 RESOURCE_VALIDATIONS = "resource_validations"
 #: The key that signs passes, encrypted; and as earlier versions stored it.
@@ -149,6 +151,11 @@ def resource_validations(connection: sa.Connection) -> dict[str, tuple[ResourceA
 def workflow_settings(connection: sa.Connection) -> WorkflowSettings:
     """The workflow configuration as it is."""
     return convert(get(connection, WORKFLOW) or {}, WorkflowSettings)
+
+
+def service_settings(connection: sa.Connection) -> ServiceSettings:
+    """What holds for everyone who asks the server for something."""
+    return convert(get(connection, SERVICE) or {}, ServiceSettings)
 
 
 def raise_if(connection: sa.Connection, name: str, expected: int) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from bough.backends.kubernetes.attempt_state import PodAttempt, Step, number_of
 from bough.backends.kubernetes.cluster_state import ClusterState
 from bough.backends.kubernetes.data_cleaner import DataCleaner
+from bough.backends.kubernetes.group_objects import TemplateObjects
 from bough.backends.kubernetes.group_services import GroupServices
 from bough.backends.kubernetes.log_folders import LogFolders
 from bough.backends.kubernetes.log_keeper import LogKeeper
@@ -89,13 +90,16 @@ class KubernetesBackend(PodFiles):
             client, self._folders, options.log_bytes, now_ms, self._log_done, self._makes_many
         )
         self._services = GroupServices(client, options, self._has_group)
+        self._group_objects = TemplateObjects(client, options, self._has_group)
         volume = options.volume
         self._cleaner = (
             None
             if volume is None
             else DataCleaner(client, options, volume, self._any_node, self._note_dropped)
         )
-        self._writer = PodWriter(client, options, self._lock, now_ms, self._services)
+        self._writer = PodWriter(
+            client, options, self._lock, now_ms, self._services, self._group_objects
+        )
         self._queue = WorkQueue(self._work, options.workers, "kube-pods")
         self._nodes = Follower(client, NODES, self._hear_node)
         self._pods = Follower(client, PODS, self._hear_pod)
@@ -264,8 +268,10 @@ class KubernetesBackend(PodFiles):
         self._note_left(attempt)
         group = self._drop(attempt)
         if group is not None:
-            # The Service of a group goes with the last of its attempts.
+            # The Service of a group, and its objects, go with the last of its attempts.
             self._services.drop(group)
+            if self._group_objects.drop(group):
+                self._queue.note_later(_SWEEP, _SWEEP_AGAIN_S)
             return None
         with self._lock:
             known = self._attempts.get(attempt)
@@ -330,13 +336,14 @@ class KubernetesBackend(PodFiles):
             return any(each.group == group for each in self._attempts.values())
 
     def _sweep(self) -> float | None:
-        """Once for each lease, delete the Services of groups of which nothing is left."""
+        """Once for each lease, delete what is there for groups of which nothing is left."""
         if not self._pods.wait_until_listed(0) or not self._leads():
             return 1.0
         try:
             self._services.sweep()
+            self._group_objects.sweep()
         except KubeFailure as error:
-            LOG.info("Services are listed again later: %s", error.message)
+            LOG.info("what groups have is listed again later: %s", error.message)
             return _SWEEP_AGAIN_S
         return None
 

@@ -12,6 +12,8 @@ SITE = "bough.site"
 #: Of a pod that has a folder for data; of one that drops such folders.
 DATA = "bough.data"
 CLEANER = "bough.cleaner"
+#: Of what says which objects a group has.
+OBJECTS = "bough.objects"
 TASK_UUID = "osmo.task_uuid"
 RETRY_ID = "osmo.retry_id"
 GROUP_UUID = "osmo.group_uuid"
@@ -37,6 +39,11 @@ def dns_name(text: str) -> str:
 def service_name(group_uuid: str) -> str:
     """The name of the Service of a group."""
     return f"g-{dns_name(group_uuid)}"[:_LONGEST]
+
+
+def objects_name(group_uuid: str) -> str:
+    """The name of what says which objects a group has."""
+    return f"{service_name(group_uuid)[: _LONGEST - 8]}-objects"
 
 
 def labels_of(site: str, about: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:

@@ -36,6 +36,8 @@ Json = Any
 GPU = "nvidia.com/gpu"
 #: Files and credentials can be read and run by any user that an image runs as.
 _FILE_MODE = 0o555
+#: What is known of groups, and not of single tasks.
+_ABOUT_GROUPS = ("workflow_uuid", "group_uuid", "pool", "priority")
 _FILES, _CREDENTIALS = "bough-files", "bough-credential"
 
 
@@ -53,6 +55,8 @@ class AttemptObjects(msgspec.Struct, frozen=True):
     service: dict[str, Json] | None = None
     #: Of a group that a scheduler of the cluster places.
     pod_group: dict[str, Json] | None = None
+    #: What templates of groups ask for.
+    group_objects: tuple[dict[str, Json], ...] = ()
 
     def with_pod_group(self, made: dict[str, Json]) -> AttemptObjects:
         """The same, with the PodGroup of its group."""
@@ -114,7 +118,7 @@ def make_objects(
     for field in ("automountServiceAccountToken", "enableServiceLinks"):
         pod["spec"].setdefault(field, False)
     service = _service(site, start) if len(start.tasks) > 1 else None
-    return AttemptObjects(pod, secrets, service)
+    return AttemptObjects(pod, secrets, service, group_objects=_group_objects(site, start))
 
 
 def _pod(
@@ -180,6 +184,28 @@ def _service(site: str, start: Start) -> dict[str, Json]:
         "metadata": {"name": _service_of(launch), "labels": selector},
         "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector},
     }
+
+
+def _group_objects(site: str, start: Start) -> tuple[dict[str, Json], ...]:
+    """What templates ask for; those of the same kind and name are one, the last on top."""
+    found: dict[tuple[str, str, str], dict[str, Json]] = {}
+    for each in start.objects:
+        key = (each["apiVersion"], each["kind"], each["metadata"]["name"])
+        found[key] = merge(found.get(key, {}), each)
+    launch = start.launches[0]
+    about = {
+        **{name: launch.about.get(name, "") for name in _ABOUT_GROUPS},
+        "workflow_id": start.workflow_id,
+        "group_name": start.group,
+        "submitted_by": launch.user,
+    }
+    return tuple(
+        merge(
+            each,
+            {"metadata": {"labels": labels_of(site, about, each["metadata"].get("labels") or {})}},
+        )
+        for each in found.values()
+    )
 
 
 def _filled(namespace: str, start: Start, launch: Launch, *, keeps_data: bool) -> TaskTemplate:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from bough.backends.kubernetes.attempt_state import PodAttempt, Step
+from bough.backends.kubernetes.group_objects import TemplateObjects
 from bough.backends.kubernetes.group_services import GroupServices
 from bough.backends.kubernetes.names import attempt_of
 from bough.backends.kubernetes.options import KubernetesOptions
@@ -43,6 +44,7 @@ class PodWriter:
         lock: threading.RLock,
         now_ms: Callable[[], int],
         services: GroupServices,
+        group_objects: TemplateObjects,
     ) -> None:
         """lock:  under which attempts are changed."""
         self._client = client
@@ -50,6 +52,7 @@ class PodWriter:
         self._lock = lock
         self._now_ms = now_ms
         self._services = services
+        self._group_objects = group_objects
         #: Where a scheduler of the cluster places groups.
         self.pod_groups: GroupServices | None = None
         self._steps = {
@@ -86,6 +89,8 @@ class PodWriter:
         if objects is None:
             return
         self._make_group(objects)
+        if objects.group_objects and not self._make_objects(known, objects):
+            return
         try:
             pod = self._make(PODS, objects.pod)
         except Unreachable as error:
@@ -115,6 +120,19 @@ class PodWriter:
             self._services.make(objects.service)
         if objects.pod_group is not None and self.pod_groups is not None:
             self.pod_groups.make(objects.pod_group)
+
+    def _make_objects(self, known: PodAttempt, objects: AttemptObjects) -> bool:
+        """What templates ask for is there before the first pod; whether a pod can be made."""
+        try:
+            self._group_objects.make(known.group, objects.group_objects)
+        except KubeRefused as error:
+            forbidden_for_now = error.status == _FORBIDDEN and not self._client.is_ready()
+            if error.status not in _NEVER or forbidden_for_now:
+                raise
+            text = f"An object that its group needs was refused: {error.message}"
+            self._put(known, PodSight(Sight.UNSTARTABLE, text))
+            return False
+        return True
 
     def _end_without_pod(self, known: PodAttempt, error: KubeRefused) -> None:
         if not isinstance(error, AlreadyExists):

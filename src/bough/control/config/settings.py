@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from bough.api.configs import LabelRule, LabelsAnswer, SettingsAnswer
 from bough.control.config.label_policy import config_fault
-from bough.control.fields import check_exit_actions, read_duration_s
+from bough.control.fields import check_exit_actions, duration_text, read_duration_s
 from bough.control.people.access import authorise
 from bough.control.recording import NO_NOTE, Note, audit, revise
 from bough.control.site import Site
@@ -104,14 +104,6 @@ def _labels_answer(config: LabelsConfig) -> LabelsAnswer:
         for each in config.policy
     ]
     return LabelsAnswer(rules, config.pod_label_prefix)
-
-
-def duration_text(seconds: int) -> str:
-    """A duration with its largest whole unit, as people write it."""
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds and seconds % size == 0:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
 
 
 def _changed(settings: WorkflowSettings, changes: Json) -> WorkflowSettings:

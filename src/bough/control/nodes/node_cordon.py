@@ -9,6 +9,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.control.nodes import node_sync
+from bough.control.nodes.backend_notes import forget_notes
 from bough.control.nodes.node_list import find_node
 from bough.control.people.access import authorise
 from bough.control.pools import subpool_drain
@@ -126,7 +127,8 @@ def remove_backend(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) ->
     """Remove a backend that is gone, with its nodes. If it answers again, it comes back."""
     authorise(actor, Action.CONFIG_UPDATE, "config/backend", site.role_names)
     with site.store.write() as connection:
-        # First of all, so that no plan that still uses its nodes is applied.
+        forget_notes(connection, name)
+        # Before all that follows, so that no plan that still uses its nodes is applied.
         setting_store.raise_version(connection)
         record = node_store.find_backend(connection, name, lock=True)
         if record is None:

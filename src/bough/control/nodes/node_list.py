@@ -8,13 +8,14 @@ from collections.abc import Sequence
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.nodes.backend_notes import read_notes
 from bough.control.people.access import authorise
 from bough.control.pools.pool_config import PoolSetup, offline_reason, read_pool_setup, uses
 from bough.control.site import Site
 from bough.errors import Conflict, NotFound
 from bough.model.access import Action, Actor
 from bough.model.names import NodeId
-from bough.model.pool import OfferedNode, Pool
+from bough.model.pool import BackendNotes, OfferedNode, Pool
 from bough.model.subpool import Subpool
 from bough.model.workflow import HOLDING
 from bough.store import nodes as node_store
@@ -57,6 +58,8 @@ class BackendView(msgspec.Struct, frozen=True):
     offline: str | None
     nodes: int
     gpus: int
+    #: What administrators say about it.
+    notes: BackendNotes = BackendNotes()
 
 
 def list_nodes(
@@ -129,6 +132,7 @@ def list_backends(site: Site, actor: Actor) -> list[BackendView]:
     with site.store.read() as connection:
         known = node_store.backends(connection)
         nodes = node_store.list_all(connection)
+        notes = read_notes(connection)
     now_ms = site.clock.now_ms()
     return [
         BackendView(
@@ -137,6 +141,7 @@ def list_backends(site: Site, actor: Actor) -> list[BackendView]:
             offline_reason(name, known, now_ms),
             sum(each.backend == name for each in nodes),
             sum(each.gpus for each in nodes if each.backend == name),
+            notes.get(name, BackendNotes()),
         )
         for name, record in known.items()
     ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.fields import duration_text
 from bough.control.people.access import (
     DAY_MS,
     authorise,
@@ -23,6 +24,7 @@ from bough.errors import Conflict, Forbidden, Invalid, NotFound
 from bough.model.access import Action, Actor, Token
 from bough.model.names import plain_name_fault
 from bough.store import people as people_store
+from bough.store import settings as setting_store
 
 #: How long a token without an expiry date is valid.
 DEFAULT_DAYS = 31
@@ -55,10 +57,10 @@ def create_token(
     if fault is not None:
         raise Invalid(fault)
     now_ms = site.clock.now_ms()
-    expires_ms = now_ms + DEFAULT_DAYS * DAY_MS if expires_ms is None else expires_ms
-    if expires_ms <= now_ms:
+    if expires_ms is not None and expires_ms <= now_ms:
         raise Invalid(f"Token {name} would have expired already; choose a later date.")
     with site.store.write() as connection:
+        expires_ms = _expiry_ms(connection, name, now_ms, expires_ms)
         if people_store.find_user(connection, owner) is None:
             raise NotFound(f"User {owner} not found.")
         has = _given(site, connection, owner)
@@ -109,6 +111,20 @@ def get_token(site: Site, actor: Actor, name: str, *, user: str | None = None) -
         if token.name == name:
             return token
     raise NotFound(f"Token {name} not found.")
+
+
+def _expiry_ms(connection: sa.Connection, name: str, now_ms: int, wanted_ms: int | None) -> int:
+    """When a new token expires; one that would be valid for longer than tokens may is refused."""
+    longest_s = setting_store.service_settings(connection).max_token_duration_s
+    if wanted_ms is None:
+        default_ms = DEFAULT_DAYS * DAY_MS
+        return now_ms + (default_ms if longest_s is None else min(default_ms, longest_s * 1_000))
+    if longest_s is not None and wanted_ms > now_ms + longest_s * 1_000:
+        raise Invalid(
+            f"Token {name} would be valid for longer than {duration_text(longest_s)}, "
+            "the most that is possible here; choose an earlier date."
+        )
+    return wanted_ms
 
 
 def _named(present: PresentNames, token: Token) -> Token:

@@ -8,6 +8,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.api.pools import DrainReport
+from bough.control.config import group_templates
 from bough.control.people.access import authorise, change_access, resource_of
 from bough.control.people.role_bindings import pool_roles
 from bough.control.pools import quota_effects
@@ -241,6 +242,7 @@ def _put(site: Site, connection: sa.Connection, actor: Actor, pool: Pool, note: 
         kept = current is not None and current.cohort == pool.cohort
         if not kept:
             raise Invalid(f"Cohort {pool.cohort} not found; create it first.")
+    group_templates.check_pool(site, connection, pool, current)
     if current is None:
         _check_new_name(site, pool.name)
         pool_store.insert_pool(connection, pool, site.clock.now_ms())

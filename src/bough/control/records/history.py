@@ -5,9 +5,16 @@ A rollback is a change like any other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from bough.control.config import pod_templates, policy, resource_validations, settings
+from bough.control.config import (
+    group_templates,
+    pod_templates,
+    policy,
+    resource_validations,
+    service_settings,
+    settings,
+)
 from bough.control.fields import check_tags
 from bough.control.people.access import authorise
 from bough.control.pools import pools
@@ -15,7 +22,7 @@ from bough.control.pools.pools import PoolChange
 from bough.control.recording import NO_NOTE, Note, audit, differences
 from bough.control.records.event_stream import visible
 from bough.control.site import Site
-from bough.errors import NotFound
+from bough.errors import Conflict, NotFound
 from bough.model.access import Action, Actor
 from bough.model.pool import Json
 from bough.model.record import AuditEntry, ConfigType, Difference, Revision, StoredEvent
@@ -24,6 +31,17 @@ from bough.store import records as record_store
 
 #: How many revisions are looked at together.
 AT_ONCE = 100
+#: What fits into every database.
+_LARGEST = 2**53
+#: Kinds that are one object with a part for each name: how they are read and written.
+BY_NAME: dict[ConfigType, tuple[Callable[..., Mapping[str, Json]], Callable[..., object]]] = {
+    ConfigType.POD_TEMPLATE: (pod_templates.get_templates, pod_templates.put_templates),
+    ConfigType.GROUP_TEMPLATE: (group_templates.get_templates, group_templates.put_templates),
+    ConfigType.RESOURCE_VALIDATION: (
+        resource_validations.get_validations,
+        resource_validations.put_validations,
+    ),
+}
 
 
 def list_audit(
@@ -84,9 +102,10 @@ def find_revisions(
 def config_at(site: Site, actor: Actor, config_type: ConfigType, revision: int) -> dict[str, Json]:
     """All objects of a kind as they were right after a revision, by name."""
     authorise(actor, Action.CONFIG_READ, names=site.role_names)
+    _check_number(config_type, revision)
     with site.store.read() as connection:
         found = record_store.revisions_at(connection, config_type, revision)
-    if not any(each.revision == revision for each in found):
+    if not any(each.revision == revision and each.removed_ms is None for each in found):
         raise NotFound(f"{config_type} has no revision {revision}.")
     return {each.name: each.data for each in found if each.data is not None}
 
@@ -131,6 +150,7 @@ def tag_revision(
 ) -> None:
     """Add and remove tags of a recorded change; the configuration itself stays as it is."""
     authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
+    _check_number(config_type, revision)
     with site.store.write() as connection:
         found = record_store.revisions_numbered(connection, revision, (config_type,))
         if not found:
@@ -143,6 +163,26 @@ def tag_revision(
         audit(connection, site, actor, "config:Update", subject, before, tags)
 
 
+def remove_revision(site: Site, actor: Actor, config_type: ConfigType, revision: int) -> None:
+    """Take a change out of the history; the latest of a kind, which is how things are, stays.
+
+    Nothing else changes: not what is configured, nor what other revisions show, nor the audit.
+    """
+    authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
+    _check_number(config_type, revision)
+    with site.store.write() as connection:
+        found = record_store.revisions_numbered(connection, revision, (config_type,))
+        if not found:
+            raise NotFound(f"{config_type} has no revision {revision}.")
+        now_ms = site.clock.now_ms()
+        if not record_store.remove_revision(connection, config_type, revision, now_ms, actor.name):
+            raise Conflict(
+                f"Revision {revision} of {config_type} cannot be removed: it is the latest."
+            )
+        subject = f"config/{config_type.lower()}/{revision}"
+        audit(connection, site, actor, "config:Update", subject, found[0], None)
+
+
 def rollback_settings(
     site: Site, actor: Actor, revision: int, note: Note = NO_NOTE
 ) -> WorkflowSettings:
@@ -150,6 +190,13 @@ def rollback_settings(
     authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
     (wanted,) = config_at(site, actor, ConfigType.WORKFLOW, revision).values()
     return settings.put_workflow_settings(site, actor, wanted, note)
+
+
+def rollback_service(site: Site, actor: Actor, revision: int, note: Note = NO_NOTE) -> None:
+    """Restore the settings of the service of a revision."""
+    authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
+    (wanted,) = config_at(site, actor, ConfigType.SERVICE, revision).values()
+    service_settings.put_service_settings(site, actor, wanted, {}, note)
 
 
 def rollback_policy(
@@ -164,16 +211,12 @@ def rollback_policy(
 def rollback_named(
     site: Site, actor: Actor, kind: ConfigType, revision: int, note: Note = NO_NOTE
 ) -> None:
-    """Restore pod templates or resource validations; names that came later are removed."""
+    """Restore what is configured by name; names that came later are removed."""
     authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
     (wanted,) = config_at(site, actor, kind, revision).values()
-    if kind is ConfigType.POD_TEMPLATE:
-        later = set(pod_templates.get_templates(site, actor)) - set(wanted)
-        pod_templates.put_templates(site, actor, {**dict.fromkeys(later), **wanted}, note)
-    else:
-        later = set(resource_validations.get_validations(site, actor)) - set(wanted)
-        changes = {**dict.fromkeys(later), **wanted}
-        resource_validations.put_validations(site, actor, changes, note)
+    get, put = BY_NAME[kind]
+    later = set(get(site, actor)) - set(wanted)
+    put(site, actor, {**dict.fromkeys(later), **wanted}, note)
 
 
 def rollback_pools(site: Site, actor: Actor, revision: int, note: Note = NO_NOTE) -> PoolChange:
@@ -184,6 +227,12 @@ def rollback_pools(site: Site, actor: Actor, revision: int, note: Note = NO_NOTE
     authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
     wanted = config_at(site, actor, ConfigType.POOL, revision)
     return pools.put_pools(site, actor, wanted, note)
+
+
+def _check_number(config_type: ConfigType, revision: int) -> None:
+    """Refuse a number that no revision has, and that no database would take."""
+    if not 0 < revision <= _LARGEST:
+        raise NotFound(f"{config_type} has no revision {str(revision)[:30]}.")
 
 
 def events_after(site: Site, actor: Actor, number: int, limit: int = 500) -> list[StoredEvent]:

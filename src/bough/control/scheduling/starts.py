@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from bough.control.config.group_templates import read_templates as read_group_templates
 from bough.control.config.label_policy import labels_on_pods
 from bough.control.config.pod_templates import read_templates
 from bough.control.config.settings import read_workflow_settings
@@ -22,7 +23,13 @@ from bough.control.scheduling.input_sources import (
     read_sources,
     sources_of,
 )
-from bough.control.scheduling.task_templates import BadTemplate, templates_of
+from bough.control.scheduling.task_templates import (
+    BadTemplate,
+    ObjectsOrFault,
+    about_task,
+    objects_of_groups,
+    templates_of,
+)
 from bough.control.site import Site
 from bough.control.workflows.store_urls import StoreSecrets, store_secrets
 from bough.errors import Unavailable
@@ -76,6 +83,8 @@ class StartRecords(NamedTuple):
     stores: Mapping[tuple[str, str], tuple[StoreSecrets, str] | Unavailable] = {}
     #: Of groups that a scheduler of their cluster places, by identity.
     gangs: Mapping[str, GangTerms] = {}
+    #: What is made for groups beside their pods, by identity.
+    objects: Mapping[str, ObjectsOrFault] = {}
 
 
 def read_records(site: Site, attempts: Iterable[str]) -> StartRecords:
@@ -98,7 +107,9 @@ def read_records(site: Site, attempts: Iterable[str]) -> StartRecords:
         pools = pool_store.identities(connection, {each.pool for each in workflows.values()})
         settings = read_workflow_settings(connection)
         templates = read_templates(connection)
-        configured = _configured(connection, workflows.values()) if templates else {}
+        makers = read_group_templates(connection)
+        needed = templates or makers
+        configured = _configured(connection, workflows.values()) if needed else {}
         secrets = {
             group.uuid: {
                 name: _secret(connection, site, workflows[group.workflow_uuid].submitted_by, name)
@@ -130,6 +141,7 @@ def read_records(site: Site, attempts: Iterable[str]) -> StartRecords:
         spaces,
         stores,
         gangs,
+        objects_of_groups(site, makers, configured, groups, workflows) if makers else {},
     )
 
 
@@ -149,7 +161,8 @@ def starts_of(records: StartRecords, attempts: Iterable[str]) -> Iterator[Start]
             if spec.name in tasks
         )
         names = tuple(spec.name for spec in group.spec.tasks)
-        yield Start(workflow.workflow_id, group.name, launches, names, records.gangs.get(uuid))
+        gang, objects = records.gangs.get(uuid), _objects(records, group, tasks)
+        yield Start(workflow.workflow_id, group.name, launches, names, gang, objects)
 
 
 def _configured(connection: sa.Connection, workflows: Iterable[Workflow]) -> dict[str, Pool]:
@@ -219,7 +232,7 @@ def _launch(records: StartRecords, workflow: Workflow, group: Group, task: Task)
         sources=sources_of(records.sources, workflow, spec),
         spaces=spaces,
         grace_s=records.settings.termination_grace_s,
-        about=_about(workflow, group, task, spec),
+        about=about_task(workflow, group, task, spec),
         labels=labels_on_pods(workflow.labels, records.settings.labels_config.pod_label_prefix),
         pod_templates=_templates(records, workflow, group, task, spec),
         subgroup=spec.subgroup,
@@ -244,32 +257,24 @@ def _templates(
     records: StartRecords, workflow: Workflow, group: Group, task: Task, spec: TaskSpec
 ) -> tuple[dict[str, Json], ...]:
     """The templates of its pool, and of its platform on top, with its variables in them."""
-    labels = {
-        **_about(workflow, group, task, spec),
-        "workflow_id": workflow.workflow_id,
-        "group_name": group.name,
-        "submitted_by": workflow.submitted_by,
-        "task_name": task.name,
-        "task_uuid": task.uuid,
-        "retry_id": str(task.retry_id),
-    }
     pool = records.configured.get(workflow.pool)
     try:
-        return templates_of(records.templates, pool, task, spec, labels)
+        return templates_of(records.templates, pool, workflow, group, task, spec)
     except BadTemplate as error:
         raise Unstartable(task.attempt, str(error)) from None
 
 
-def _about(workflow: Workflow, group: Group, task: Task, spec: TaskSpec) -> dict[str, str]:
-    """What people look for a task by, where it runs."""
-    return {
-        "workflow_uuid": workflow.uuid,
-        "group_uuid": group.uuid,
-        "lead_container": str(task.lead).lower(),
-        "pool": workflow.pool,
-        "platform": spec.platform or "",
-        "priority": workflow.priority.value,
-    }
+def _objects(
+    records: StartRecords, group: Group, tasks: Mapping[str, Task]
+) -> tuple[dict[str, Json], ...]:
+    """The objects of a group; what runs already has them."""
+    found = records.objects.get(group.uuid, ())
+    if not isinstance(found, BadTemplate):
+        return found
+    for task in tasks.values():
+        if task.started_ms is None:
+            raise Unstartable(task.attempt, str(found))
+    return ()
 
 
 def _credentials(group: Group, tasks: Iterable[Task]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 import sqlalchemy as sa
 
-from bough.control.config.settings import duration_text
+from bough.control.fields import duration_text
 from bough.control.pools import subpool_drain
 from bough.control.recording import SYSTEM_ACTOR, audit
 from bough.control.site import Site

@@ -1,17 +1,19 @@
 """Configuration of the whole server: workflow settings, policy, and what else clients ask for.
 
-Some kinds of configuration that existing clients know have nothing to say here: groups are made by
-backends themselves, so there are no templates of them, and nothing is tested by schedule.
+One kind of configuration that existing clients know has nothing to say here: nothing is tested by
+schedule.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
 from litestar.params import FromPath, JSONBody
 
 from bough.api.common import Json
 from bough.api.configs import (
+    ClientVersions,
     ConfigNote,
     PatchConfigs,
     PatchPolicy,
@@ -22,20 +24,30 @@ from bough.api.configs import (
     ResourceRule,
     ServiceAnswer,
     SettingsAnswer,
+    TokenTerms,
 )
 from bough.api.nodes import BackendLine, BackendList
-from bough.control.config import pod_templates, policy, resource_validations, settings
-from bough.control.nodes import node_cordon, node_list
+from bough.control.config import (
+    group_templates,
+    pod_templates,
+    policy,
+    resource_validations,
+    service_settings,
+    settings,
+)
+from bough.control.nodes import backend_notes, node_cordon, node_list
 from bough.control.nodes.node_list import BackendView
 from bough.control.recording import Note
 from bough.errors import NotFound
 from bough.model.access import Action
 from bough.model.pool import ResourceAssertion
+from bough.model.settings import ServiceSettings
 from bough.server.declare import Visit, caller, route
 from bough.server.values import time_text
 from bough.version import VERSION
 
 _TEMPLATES = "/api/configs/pod_template"
+_GROUP_TEMPLATES = "/api/configs/group_template"
 _VALIDATIONS = "/api/configs/resource_validation"
 
 
@@ -89,10 +101,27 @@ def patch_policy(request: Visit, data: JSONBody[PatchPolicy]) -> dict[str, Json]
 
 @route("GET", "/api/configs/service", Action.CONFIG_READ)
 def get_service(request: Visit) -> ServiceAnswer:
-    """What the server was started with, as far as others may know it."""
-    site, _ = caller(request)
-    address = request.app.state.public_url
-    return ServiceAnswer(service_base_url=address, namespace=site.namespace, version=VERSION)
+    """What the server was started with, as far as others may know it, and its settings."""
+    site, actor = caller(request)
+    return _service(request, service_settings.get_service_settings(site, actor))
+
+
+@route("PUT", "/api/configs/service", Action.CONFIG_UPDATE)
+def put_service(request: Visit, data: JSONBody[PutConfigs]) -> ServiceAnswer:
+    """Replace its settings; what is left out gets its default."""
+    site, actor = caller(request)
+    note, started = Note(data.description, tuple(data.tags)), _started_with(request)
+    changed = service_settings.put_service_settings(site, actor, data.configs, started, note)
+    return _service(request, changed)
+
+
+@route("PATCH", "/api/configs/service", Action.CONFIG_UPDATE)
+def patch_service(request: Visit, data: JSONBody[PatchConfigs]) -> ServiceAnswer:
+    """Change some of its settings: versions of clients, and how long tokens may be valid."""
+    site, actor = caller(request)
+    note, started = Note(data.description, tuple(data.tags)), _started_with(request)
+    changed = service_settings.patch_service_settings(site, actor, data.configs_dict, started, note)
+    return _service(request, changed)
 
 
 @route("GET", "/api/configs/backend", Action.CONFIG_READ)
@@ -105,11 +134,24 @@ def list_backends(request: Visit) -> BackendList:
 @route("GET", "/api/configs/backend/{backend:str}", Action.CONFIG_READ)
 def get_backend(request: Visit, backend: FromPath[str]) -> BackendLine:
     """One backend."""
+    return _get_backend(request, backend)
+
+
+def _get_backend(request: Visit, backend: str) -> BackendLine:
     site, actor = caller(request)
     for each in node_list.list_backends(site, actor):
         if each.name == backend:
             return _backend(request, each)
     raise NotFound(f"Backend {backend} not found.")
+
+
+@route("POST", "/api/configs/backend/{backend:str}", Action.CONFIG_UPDATE)
+def change_backend(request: Visit, backend: FromPath[str], data: JSONBody[PutConfigs]) -> None:
+    """Say something about a backend: a description, and where its dashboards are."""
+    shown = msgspec.to_builtins(_get_backend(request, backend))
+    site, actor = caller(request)
+    note = Note(data.description, tuple(data.tags))
+    backend_notes.put_notes(site, actor, backend, data.configs, shown, note)
 
 
 @route("DELETE", "/api/configs/backend/{backend:str}", Action.CONFIG_UPDATE)
@@ -164,11 +206,46 @@ def delete_pod_template(
     pod_templates.delete_template(site, actor, pod_template, _note(data))
 
 
-@route("GET", "/api/configs/group_template", Action.CONFIG_READ)
+@route("GET", _GROUP_TEMPLATES, Action.CONFIG_READ)
 def list_group_templates(request: Visit) -> dict[str, Json]:
-    """There are none."""
-    del request
-    return {}
+    """Objects of Kubernetes that are made for each group of pools that name them, by name."""
+    site, actor = caller(request)
+    return group_templates.get_templates(site, actor)
+
+
+@route("PUT", _GROUP_TEMPLATES, Action.CONFIG_UPDATE)
+def put_group_templates(request: Visit, data: JSONBody[PutConfigs]) -> dict[str, Json]:
+    """Add or replace group templates by name; `null` removes one that no pool names."""
+    site, actor = caller(request)
+    note = Note(data.description, tuple(data.tags))
+    return group_templates.put_templates(site, actor, data.configs, note)
+
+
+@route("GET", f"{_GROUP_TEMPLATES}/{{group_template:str}}", Action.CONFIG_READ)
+def get_group_template(request: Visit, group_template: FromPath[str]) -> dict[str, Json]:
+    """One group template."""
+    site, actor = caller(request)
+    return group_templates.get_template(site, actor, group_template)
+
+
+@route("PUT", f"{_GROUP_TEMPLATES}/{{group_template:str}}", Action.CONFIG_UPDATE)
+def put_group_template(
+    request: Visit, group_template: FromPath[str], data: JSONBody[PutConfigs]
+) -> dict[str, Json]:
+    """Write one group template."""
+    site, actor = caller(request)
+    note = Note(data.description, tuple(data.tags))
+    changes = {group_template: data.configs}
+    return group_templates.put_templates(site, actor, changes, note)[group_template]
+
+
+@route("DELETE", f"{_GROUP_TEMPLATES}/{{group_template:str}}", Action.CONFIG_UPDATE)
+def delete_group_template(
+    request: Visit, group_template: FromPath[str], data: JSONBody[ConfigNote | None] = None
+) -> None:
+    """Remove a group template that no pool names."""
+    site, actor = caller(request)
+    group_templates.delete_template(site, actor, group_template, _note(data))
 
 
 @route("GET", _VALIDATIONS, Action.CONFIG_READ)
@@ -238,6 +315,21 @@ def _rules(found: tuple[ResourceAssertion, ...]) -> list[ResourceRule]:
     ]
 
 
+def _started_with(request: Visit) -> dict[str, str]:
+    site, _ = caller(request)
+    address = request.app.state.public_url
+    return {"service_base_url": address, "namespace": site.namespace, "version": VERSION}
+
+
+def _service(request: Visit, found: ServiceSettings) -> ServiceAnswer:
+    document = service_settings.service_document(found)
+    return ServiceAnswer(
+        **_started_with(request),
+        cli_config=ClientVersions(**document["cli_config"]),
+        service_auth=TokenTerms(**document["service_auth"]),
+    )
+
+
 def _note(sent: ConfigNote | None) -> Note:
     return Note() if sent is None else Note(sent.description, tuple(sent.tags))
 
@@ -253,6 +345,9 @@ def _backend(request: Visit, view: BackendView) -> BackendLine:
         version=VERSION,
         router_address=request.app.state.public_url,
         created_date=time_text(view.heard_ms),
+        description=view.notes.description,
+        dashboard_url=view.notes.dashboard_url,
+        grafana_url=view.notes.grafana_url,
     )
 
 
@@ -264,8 +359,11 @@ HANDLERS = (
     put_policy,
     patch_policy,
     get_service,
+    put_service,
+    patch_service,
     list_backends,
     get_backend,
+    change_backend,
     delete_backend,
     list_pod_templates,
     put_pod_templates,
@@ -273,6 +371,10 @@ HANDLERS = (
     put_pod_template,
     delete_pod_template,
     list_group_templates,
+    put_group_templates,
+    get_group_template,
+    put_group_template,
+    delete_group_template,
     list_resource_validations,
     put_resource_validations,
     get_resource_validation,

@@ -133,12 +133,14 @@ def rollback(request: Visit, data: JSONBody[Rollback]) -> None:
         history.rollback_pools(site, actor, data.revision, note)
     elif kind is ConfigType.WORKFLOW:
         history.rollback_settings(site, actor, data.revision, note)
+    elif kind is ConfigType.SERVICE:
+        history.rollback_service(site, actor, data.revision, note)
     elif kind is ConfigType.POLICY:
         history.rollback_policy(site, actor, data.revision, note)
-    elif kind in (ConfigType.POD_TEMPLATE, ConfigType.RESOURCE_VALIDATION):
+    elif kind in history.BY_NAME:
         history.rollback_named(site, actor, kind, data.revision, note)
     else:
-        known = "POOL, WORKFLOW, POLICY, POD_TEMPLATE and RESOURCE_VALIDATION"
+        known = f"POOL, WORKFLOW, SERVICE, POLICY, {', '.join(history.BY_NAME)}"
         raise Invalid(f"Only {known} can be rolled back, not {kind}.")
 
 
@@ -150,11 +152,22 @@ def rollback(request: Visit, data: JSONBody[Rollback]) -> None:
 def tag_revision(
     request: Visit, config_type: FromPath[str], revision: FromPath[int], data: JSONBody[ChangeTags]
 ) -> None:
-    """Add and remove tags of a change; nothing else of the history can be changed."""
+    """Add and remove tags of a change."""
     site, actor = caller(request)
     kind = _config_type(config_type)
     add, remove = data.set_tags or (), data.delete_tags or ()
     history.tag_revision(site, actor, kind, revision, add, remove)
+
+
+@route(
+    "DELETE",
+    "/api/configs/history/{config_type:str}/revision/{revision:int}",
+    Action.CONFIG_UPDATE,
+)
+def remove_revision(request: Visit, config_type: FromPath[str], revision: FromPath[int]) -> None:
+    """Take a change out of the history, unless it is the latest of its kind."""
+    site, actor = caller(request)
+    history.remove_revision(site, actor, _config_type(config_type), revision)
 
 
 @route("GET", "/api/audit", Action.AUDIT_READ)
@@ -191,7 +204,7 @@ def list_drift(request: Visit) -> DriftAnswer:
 
 
 #: Kinds of configuration that existing clients ask for, and that have no history here.
-_ABSENT = ("GROUP_TEMPLATE", "BACKEND_TEST")
+_ABSENT = ("BACKEND_TEST",)
 #: Converted here: msgspec must not see a type for the first time in two threads at once.
 _STATEMENT = msgspec.json.Decoder(Statement).type
 
@@ -256,6 +269,7 @@ HANDLERS = (
     config_diff,
     rollback,
     tag_revision,
+    remove_revision,
     list_audit,
     list_drift,
 )

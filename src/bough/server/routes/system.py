@@ -19,6 +19,7 @@ from bough.control.records.event_stream import follow
 from bough.errors import BoughError, Invalid, Unavailable
 from bough.model.access import Action
 from bough.model.record import StoredEvent
+from bough.server.client_versions import newest_version
 from bough.server.concurrency_limits import count_stream
 from bough.server.declare import MAXIMUM_NUMBER, OptionalNumber, Visit, caller, route
 from bough.server.loop_view import LoopView
@@ -43,14 +44,15 @@ def version(request: Visit) -> VersionAnswer:
 
 @route("GET", "/client/version", Action.SYSTEM_VERSION, answer=VersionAnswer)
 def client_version(request: Visit) -> Response[VersionAnswer] | Response[str]:
-    """The version that a client should have: that of the server; as text if that is asked for."""
+    """The version that a client should have: that of the server, unless another one is set."""
+    newest = newest_version(caller(request)[0])
     if "text/plain" in request.headers.get("accept", ""):
-        return Response(VERSION, media_type=MediaType.TEXT)
-    return Response(_version())
+        return Response(newest, media_type=MediaType.TEXT)
+    return Response(_version(newest))
 
 
-def _version() -> VersionAnswer:
-    major, minor, revision = VERSION.split(".")[:3]
+def _version(text: str = VERSION) -> VersionAnswer:
+    major, minor, revision = text.split(".")[:3]
     return VersionAnswer(major, minor, revision)
 
 
