@@ -54,6 +54,7 @@ NAMES = {
     "cohort": "org",
     "platform": "none",
     "backend": "default",
+    "backend_test": "none",
     "user": "victim",
     "token": "spare",
     "role": "everything",

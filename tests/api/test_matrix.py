@@ -163,6 +163,11 @@ LEAST = {
         PUT /api/configs/resource_validation/{validation}
         DELETE /api/configs/resource_validation/{validation}
         GET /api/configs/backend_test
+        PUT /api/configs/backend_test
+        GET /api/configs/backend_test/{backend_test}
+        PUT /api/configs/backend_test/{backend_test}
+        PATCH /api/configs/backend_test/{backend_test}
+        DELETE /api/configs/backend_test/{backend_test}
         GET /api/configs/workflow
         PUT /api/configs/workflow
         PATCH /api/configs/workflow

@@ -329,16 +329,28 @@ def _lost(tour: Tour, house: House) -> None:
     tour.ask("DELETE", "/api/configs/backend/{backend}", backend="gone")
 
 
-def _configs(tour: Tour, house: House) -> None:
-    for kind in ("backend", "pod_template", "group_template", "resource_validation"):
-        tour.ask("GET", f"/api/configs/{kind}")
-    tour.ask("GET", "/api/configs/backend_test")
+def _templates(tour: Tour) -> None:
     template = {"spec": {"tolerations": [{"key": "gpu"}]}}
     tour.ask("PUT", "/api/configs/pod_template", body={"configs": {"gpu": template}})
     one = "/api/configs/pod_template/{pod_template}"
     tour.ask("PUT", one, body={"configs": template}, pod_template="rack")
     tour.ask("GET", one, pod_template="rack")
     tour.ask("DELETE", one, pod_template="rack")
+    pod = {"spec": {"containers": [{"name": "task", "image": "probe"}]}}
+    tour.ask("PUT", "/api/configs/pod_template", body={"configs": {"probe": pod}})
+    test = {
+        "cron_schedule": "0 2 * * *",
+        "node_conditions": ["gpu"],
+        "common_pod_template": ["probe"],
+    }
+    tour.ask("PUT", "/api/configs/backend_test", body={"configs": {"nightly": test}})
+    tour.ask("GET", "/api/configs/backend_test")
+    one = "/api/configs/backend_test/{backend_test}"
+    tour.ask("PUT", one, body={"configs": test}, backend_test="hourly")
+    tour.ask("GET", one, backend_test="hourly")
+    change = {"configs_dict": {"test_timeout": "10m"}}
+    tour.ask("PATCH", one, body=change, backend_test="hourly")
+    tour.ask("DELETE", one, backend_test="hourly")
     claim = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -349,6 +361,12 @@ def _configs(tour: Tour, house: House) -> None:
     tour.ask("PUT", one, body={"configs": claim}, group_template="more")
     tour.ask("GET", one, group_template="more")
     tour.ask("DELETE", one, group_template="more")
+
+
+def _configs(tour: Tour, house: House) -> None:
+    for kind in ("backend", "pod_template", "group_template", "resource_validation"):
+        tour.ask("GET", f"/api/configs/{kind}")
+    _templates(tour)
     rule = {"operator": "GE", "left_operand": "{{USER_CPU}}", "right_operand": "0"}
     every = "/api/configs/resource_validation"
     tour.ask("PUT", every, body={"configs_dict": {"least": [rule]}})

@@ -75,9 +75,10 @@ def test_a_new_server_deletes_what_an_earlier_one_made(eight_bed: Bed, tmp_path:
         server.settle(RUNNING=names)
         assert 4 == len(config_maps(server))
 
+        (first,) = server.ready(names[0])
         host.stop(signal.SIGKILL)
         # One ends while no server runs.
-        server.tell(server.ready(names[0])[0])
+        server.tell(first)
         server = host.start()
 
         server.over(names[0])

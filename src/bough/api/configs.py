@@ -44,6 +44,17 @@ class PutValidation(msgspec.Struct, frozen=True, omit_defaults=True):
     tags: list[str] = []
 
 
+class BackendTestAnswer(msgspec.Struct, frozen=True):
+    """A test of nodes: pods that run on each node by schedule, and set conditions on it."""
+
+    name: str
+    description: str
+    cron_schedule: str
+    test_timeout: str
+    node_conditions: list[str]
+    common_pod_template: list[str]
+
+
 class ResourceRule(msgspec.Struct, frozen=True):
     """A rule for what a task may ask for: `GT`, `GE`, `LT`, `LE` or `EQ` between two operands."""
 

@@ -148,10 +148,10 @@ class BackendLine(msgspec.Struct, frozen=True):
     description: str = ""
     dashboard_url: str = ""
     grafana_url: str = ""
+    tests: list[str] = []
     # What existing clients read and Bough has nothing to say about.
     k8s_uid: str = ""
     k8s_namespace: str = ""
-    tests: list[str] = []
     scheduler_settings: dict[str, str | int] = msgspec.field(
         default_factory=lambda: {"scheduler_type": "kai", "scheduler_name": "bough"}
     )

@@ -44,6 +44,7 @@ What a server keeps
 - names: names of pools, subpools and queues
 - access: users, roles and what they allow
 - record: audit, history and events
+- node_test: tests of nodes by schedule
 - notification: what users are told outside of the server, and where that may go
 - settings: settings that can be changed while it runs
 - usage: what was held, and for how long

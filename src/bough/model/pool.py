@@ -157,6 +157,8 @@ class BackendNotes(msgspec.Struct, frozen=True):
     #: Addresses of pages about its cluster.
     dashboard_url: str = ""
     grafana_url: str = ""
+    #: The tests of its nodes, by name.
+    tests: tuple[str, ...] = ()
 
 
 _MEBIBYTE = 2**20

@@ -22,6 +22,7 @@ from bough.server.metrics import Gauges
 from bough.server.permissions import Permit, admit, permit_of
 from bough.server.routes import (
     apps,
+    backend_tests,
     cohorts,
     configs,
     data,
@@ -52,6 +53,7 @@ DECLARED = tuple(
     handler
     for module in (
         apps,
+        backend_tests,
         cohorts,
         configs,
         data,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from typing import cast
 
 from bough.control.config.service_settings import read_version
 from bough.control.site import Site
@@ -35,7 +36,7 @@ def check_client(site: Site, connection: Connection) -> None:
     newest = settings.latest_version
     if newest is not None and has < (read_version(newest) or has):
         text = f"WARNING: there is a newer client, {newest}; this is {said}. {_remedy(settings)}"
-        connection.scope[SAID] = [
+        cast("dict[str, object]", connection.scope)[SAID] = [
             (NEWEST_HEADER.encode(), newest.encode()),
             (WARNING_HEADER.encode(), base64.b64encode(text.strip().encode())),
         ]

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from bough.model.pool import Json, ResourceAssertion
+from bough.model.node_test import BackendTest
+from bough.model.pool import BackendNotes, Json, ResourceAssertion
 from bough.model.settings import ServiceSettings, WorkflowSettings
 from bough.store.rows import convert
 from bough.store.schema import COUNTERS, EVENTS, SETTINGS
@@ -25,6 +26,10 @@ ACCESS = "access"
 WORKFLOW = "workflow"
 #: Versions of clients, and how long tokens may be valid.
 SERVICE = "service"
+#: What administrators say about backends, by name.
+BACKEND_NOTES = "backend_notes"
+#: Tests of nodes, by name.
+BACKEND_TESTS = "backend_tests"
 #: Rules for what tasks may ask for, by name.
 RESOURCE_VALIDATIONS = "resource_validations"
 #: The key that signs passes, encrypted; and as earlier versions stored it.
@@ -156,6 +161,16 @@ def workflow_settings(connection: sa.Connection) -> WorkflowSettings:
 def service_settings(connection: sa.Connection) -> ServiceSettings:
     """What holds for everyone who asks the server for something."""
     return convert(get(connection, SERVICE) or {}, ServiceSettings)
+
+
+def backend_notes(connection: sa.Connection) -> dict[str, BackendNotes]:
+    """What administrators say about backends, by name."""
+    return convert(get(connection, BACKEND_NOTES) or {}, dict[str, BackendNotes])
+
+
+def backend_tests(connection: sa.Connection) -> dict[str, BackendTest]:
+    """Tests of nodes, by name."""
+    return convert(get(connection, BACKEND_TESTS) or {}, dict[str, BackendTest])
 
 
 def raise_if(connection: sa.Connection, name: str, expected: int) -> bool:

@@ -65,6 +65,9 @@ def test_in_its_namespace_bough_may_do_this_and_nothing_else(bough: KubeClient) 
     expected |= {("", "services", verb) for verb in ("list", "create", "delete")}
     expected |= {("", "events", "create"), ("", "events", "patch")}
     expected |= {("", "nodes", verb) for verb in READING}
+    kept = ("get", "list", "create", "delete")
+    expected |= {("", "configmaps", verb) for verb in (*kept, "patch")}
+    expected |= {("batch", "cronjobs", verb) for verb in (*kept, "update")}
 
     assert expected == may(bough, NAMESPACE)
 

@@ -9,6 +9,7 @@ What is kept outside the server is what the apiserver has: a new server finds it
     pod_writer          the requests that change something, one for each step
     group_services      the Services of groups: made, and deleted with the last attempt
     group_objects       objects that group templates ask for: made, and deleted likewise
+    node_tests          tests of nodes by schedule: a CronJob for each
     work_queue          which attempt has something to do, and who does it
     pod_manifest        the Pod, the Secrets and the Service of an attempt
     data_folders        the folders of attempts on a claim, and the script that makes and drops them

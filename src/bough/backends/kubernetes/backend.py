@@ -19,6 +19,7 @@ from bough.backends.kubernetes.group_services import GroupServices
 from bough.backends.kubernetes.log_folders import LogFolders
 from bough.backends.kubernetes.log_keeper import LogKeeper
 from bough.backends.kubernetes.names import attempt_of
+from bough.backends.kubernetes.node_tests import NodeTests
 from bough.backends.kubernetes.options import KubernetesOptions
 from bough.backends.kubernetes.pod_files import PodFiles
 from bough.backends.kubernetes.pod_manifest import UnstartablePod, make_objects
@@ -40,6 +41,7 @@ from bough.model.backend import (
     Stop,
 )
 from bough.model.cluster import Resources
+from bough.model.node_test import NodeTest
 from bough.model.pool import OfferedNode
 
 LOG = logging.getLogger(__name__)
@@ -49,6 +51,8 @@ _AWAY_S = 10.0
 _SWEEP = ""
 #: In the queue: what did not complete is to be dropped from the claim.
 _CLEAN = "-"
+#: In the queue: tests of nodes are to be brought in step.
+_TESTS = "?"
 _SWEEP_AGAIN_S = 10.0
 #: A pod is never taken away without its kubelet.
 _LEAST_GRACE_S = 1
@@ -91,6 +95,7 @@ class KubernetesBackend(PodFiles):
         )
         self._services = GroupServices(client, options, self._has_group)
         self._group_objects = TemplateObjects(client, options, self._has_group)
+        self._tests = NodeTests(client, options, self._count_nodes)
         volume = options.volume
         self._cleaner = (
             None
@@ -100,6 +105,8 @@ class KubernetesBackend(PodFiles):
         self._writer = PodWriter(
             client, options, self._lock, now_ms, self._services, self._group_objects
         )
+        #: What is in the queue beside attempts.
+        self._errands = {_SWEEP: self._sweep, _CLEAN: self._clean, _TESTS: self._test}
         self._queue = WorkQueue(self._work, options.workers, "kube-pods")
         self._nodes = Follower(client, NODES, self._hear_node)
         self._pods = Follower(client, PODS, self._hear_pod)
@@ -158,7 +165,22 @@ class KubernetesBackend(PodFiles):
                     else:
                         del self._attempts[each.attempt]
                 self._queue.note(_SWEEP)
+                self._queue.note(_TESTS)
             self._leadership = leadership
+
+    def keep_tests(self, tests: tuple[NodeTest, ...]) -> None:
+        """Bring tests of nodes in step, and close nodes that did not pass."""
+        with self._lock:
+            conditions = frozenset(name for each in tests for name in each.conditions)
+            changed = self._cluster.heed(conditions)
+        if self._tests.want(tests):
+            self._queue.note(_TESTS)
+        if changed:
+            self._wake()
+
+    def test_troubles(self) -> tuple[str, ...]:
+        """What cannot be brought in step."""
+        return self._tests.troubles()
 
     def start(self, start: Start) -> None:
         """Note which tasks must start; those that are known already are left alone."""
@@ -261,10 +283,9 @@ class KubernetesBackend(PodFiles):
 
     def _work(self, attempt: str) -> float | None:
         """Do the next step for an attempt; after how long to look again."""
-        if attempt == _SWEEP:
-            return self._sweep()
-        if attempt == _CLEAN:
-            return self._clean()
+        errand = self._errands.get(attempt)
+        if errand is not None:
+            return errand()
         self._note_left(attempt)
         group = self._drop(attempt)
         if group is not None:
@@ -317,6 +338,9 @@ class KubernetesBackend(PodFiles):
             return None
         return self._cleaner.work() if self._leads() else 1.0
 
+    def _test(self) -> float | None:
+        return self._tests.work() if self._leads() else 1.0
+
     def _note_dropped(self, attempts: tuple[str, ...]) -> None:
         with self._lock:
             for attempt in attempts:
@@ -329,6 +353,10 @@ class KubernetesBackend(PodFiles):
     def _any_node(self) -> str | None:
         with self._lock:
             return self._cluster.any_open()
+
+    def _count_nodes(self) -> int:
+        with self._lock:
+            return len(self._cluster.offered())
 
     def _has_group(self, group: str) -> bool:
         """Whether something is known of a group."""
@@ -372,6 +400,8 @@ class KubernetesBackend(PodFiles):
     def _hear_node(self, heard: Relisted[KubeNode] | WatchEvent[KubeNode]) -> None:
         with self._lock:
             changed = self._cluster.hear_node(heard)
+        if changed and self._tests.is_stale():
+            self._queue.note(_TESTS)
         if changed:
             self._wake()
 

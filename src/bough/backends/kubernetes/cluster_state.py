@@ -19,6 +19,9 @@ class ClusterState:
     def __init__(self, backend: str) -> None:
         self._backend = backend
         self._nodes: dict[str, OfferedNode] = {}
+        #: The same as they were heard of, and the conditions that tests of them set.
+        self._heard: dict[str, KubeNode] = {}
+        self._tested: frozenset[str] = frozenset()
         self._ready: set[str] = set()
         self._offered: tuple[OfferedNode, ...] | None = None
         #: By uid: where a pod of others is, and what it holds.
@@ -62,6 +65,7 @@ class ClusterState:
         if isinstance(heard, Relisted):
             before = self._nodes
             self._nodes = {}
+            self._heard.clear()
             self._ready.clear()
             for node in heard.items:
                 self._put(node)
@@ -69,12 +73,23 @@ class ClusterState:
         elif heard.kind is WatchEventKind.DELETED:
             name = heard.object.metadata.name
             self._ready.discard(name)
+            self._heard.pop(name, None)
             changed = self._nodes.pop(name, None) is not None
         else:
             changed = self._put(heard.object)
         if changed:
             self._offered = None
         return changed
+
+    def heed(self, conditions: frozenset[str]) -> bool:
+        """Close nodes that have not passed their tests; whether what is offered has changed."""
+        if conditions == self._tested:
+            return False
+        self._tested = conditions
+        changed = [self._put(each) for each in list(self._heard.values())]
+        if any(changed):
+            self._offered = None
+        return any(changed)
 
     def forget_pods(self) -> None:
         """All pods of others are about to be listed again."""
@@ -102,7 +117,8 @@ class ClusterState:
     def _put(self, node: KubeNode) -> bool:
         name = node.metadata.name
         (self._ready.add if is_ready(node) else self._ready.discard)(name)
-        made = offered(node, self._backend)
+        self._heard[name] = node
+        made = offered(node, self._backend, self._tested)
         if self._nodes.get(name) == made:
             return False
         self._nodes[name] = made

@@ -17,13 +17,22 @@ from bough.backends.kubernetes.names import GROUP_UUID, OBJECTS, SITE, objects_n
 from bough.backends.kubernetes.options import KubernetesOptions
 from bough.backends.kubernetes.pod_manifest import Json
 from bough.kube.client import KubeClient
-from bough.kube.failures import AlreadyExists, Busy, KubeFailure, KubeNotFound, KubeRefused
+from bough.kube.failures import (
+    AlreadyExists,
+    Busy,
+    KubeFailure,
+    KubeNotFound,
+    KubeRefused,
+    Unreachable,
+)
 from bough.kube.objects import Kind, untyped
 
 LOG = logging.getLogger(__name__)
 RECORDS = untyped("api/v1", "configmaps")
 _DATA = "objects"
 _FORBIDDEN, _UNPROCESSABLE = 403, 422
+#: Answers that mean that an object will never be accepted as it is.
+_NEVER = (400, _FORBIDDEN, 404, 413, _UNPROCESSABLE)
 
 
 class _Reference(msgspec.Struct, frozen=True):
@@ -68,7 +77,13 @@ class TemplateObjects:
         with self._lock:
             self._recorded.add(group)
         for reference, manifest in zip(found, manifests, strict=True):
-            self._create(group, reference, manifest)
+            try:
+                self._create(group, reference, manifest)
+            except KubeRefused as error:
+                if error.status in _NEVER:
+                    # It was not made, and what may not be made may not be deleted either.
+                    self._strike(group, reference)
+                raise
         with self._lock:
             self._complete.add(group)
 
@@ -126,6 +141,13 @@ class TemplateObjects:
                 data = {"data": _written([*there, *more])}
                 self._client.patch(RECORDS, name, data, namespace)
 
+    def _strike(self, group: str, reference: _Reference) -> None:
+        """Take an object out of the record of its group."""
+        name, namespace = objects_name(group), self._options.namespace
+        there = _read(self._client.get(RECORDS, name, namespace))
+        data = {"data": _written([each for each in there if each != reference])}
+        self._client.patch(RECORDS, name, data, namespace)
+
     def _create(self, group: str, reference: _Reference, manifest: Mapping[str, Json]) -> None:
         namespace = self._options.namespace
         try:
@@ -134,7 +156,8 @@ class TemplateObjects:
             # Its name holds the identity of the group, so it is of an earlier try.
             there = self._client.get(reference.kind, reference.name, namespace)["metadata"]
             if there.get("deletionTimestamp"):
-                raise Busy(f"{reference.plural} {reference.name} is being deleted") from None
+                text = f"{reference.plural} {reference.name} is being deleted"
+                raise Unreachable(text, sent=False) from None
             if (there.get("labels") or {}).get(GROUP_UUID) != group:
                 text = f"{reference.plural} {reference.name} is there, and is not of this group."
                 raise KubeRefused(text, _UNPROCESSABLE) from None

@@ -18,8 +18,11 @@ _EFFECTS = {each.value: each for each in TaintEffect}
 _DEFAULT_PODS = 110
 
 
-def offered(node: KubeNode, backend: str) -> OfferedNode:
-    """A node as the scheduler is told of it: closed unless kubelet and owner let it."""
+def offered(node: KubeNode, backend: str, tested: frozenset[str] = frozenset()) -> OfferedNode:
+    """A node as the scheduler is told of it: closed unless kubelet, owner and tests let it.
+
+    tested:  the conditions that tests of nodes set
+    """
     allocatable = node.status.allocatable or {}
     amounts = {name: amount(name, value) for name, value in allocatable.items()}
     return OfferedNode(
@@ -31,17 +34,21 @@ def offered(node: KubeNode, backend: str) -> OfferedNode:
         storage_bytes=amounts.get(_STORAGE, 0),
         task_slots=amounts.get(_PODS, _DEFAULT_PODS),
         labels=node.metadata.labels or {},
-        closed=_closed(node),
+        closed=_closed(node, tested),
         taints=_taints(node),
     )
 
 
-def _closed(node: KubeNode) -> str:
+def _closed(node: KubeNode, tested: frozenset[str]) -> str:
     """Why a node takes no pods; empty: it does."""
     if not is_ready(node):
         return "It is not ready."
     if node.spec.unschedulable:
         return "It is cordoned in its cluster."
+    for each in node.status.conditions:
+        if each.type in tested and each.status != "True":
+            said = each.message or each.reason
+            return f"Its condition {each.type} is {each.status}{said and f': {said}'}."
     return ""
 
 

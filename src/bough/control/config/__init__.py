@@ -5,6 +5,7 @@
 - label_policy: which labels workflows should have, and what is said to those without; pure
 - pod_templates: what pods of a pool have beside what tasks ask for
 - group_templates: objects of Kubernetes that are made for each group of a pool
+- backend_tests: pods that test each node of a cluster by schedule
 - resource_validations: named rules for what tasks may ask for
 - template_variables: variables in them, replaced for one task; pure
 - policy: the policy as configuration: show, change, roll back

@@ -60,6 +60,7 @@ def put_templates(
                 f"Pod templates: together they have more than {_MOST_CHARACTERS:,} bytes."
             )
         _check_named(pool_store.list_pools(connection), set(before) - set(after))
+        _check_untested(connection, set(before) - set(after))
         setting_store.put(connection, _SETTING, after)
         # They say where tasks can run.
         setting_store.raise_version(connection)
@@ -117,6 +118,12 @@ def _check(name: str, template: Json) -> None:
 def _part(template: Json, name: str) -> Json:
     found = template.get(name) if isinstance(template, Mapping) else None
     return {} if found is None else found
+
+
+def _check_untested(connection: sa.Connection, gone: set[str]) -> None:
+    for test, fields in setting_store.backend_tests(connection).items():
+        for name in sorted(set(fields.common_pod_template) & gone):
+            raise Conflict(f"Pod template {name} is used by backend test {test}.")
 
 
 def _check_named(pools: list[Pool], gone: set[str]) -> None:

@@ -1,4 +1,4 @@
-"""What administrators say about a backend: a description, and where its dashboards are.
+"""What administrators say about a backend: a description, its dashboards, tests of its nodes.
 
 All else that existing clients show of a backend is decided where the server is started, or seen of
 the cluster. It may be sent back as it was shown; a change of it is refused by its name.
@@ -6,12 +6,13 @@ the cluster. It may be sent back as it was shown; a change of it is refused by i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.config.backend_tests import check_named
 from bough.control.fields import read_address
 from bough.control.people.access import authorise
 from bough.control.recording import NO_NOTE, Note, audit, revise
@@ -22,9 +23,7 @@ from bough.model.pool import BackendNotes, Json
 from bough.model.record import ConfigType
 from bough.store import nodes as node_store
 from bough.store import settings as setting_store
-from bough.store.rows import convert
 
-_SETTING = "backend_notes"
 _LONGEST = 1_000
 #: What is seen of it is another thing with every look, and is not compared.
 _SEEN = (
@@ -38,11 +37,6 @@ _SEEN = (
     "version",
     "k8s_namespace",
 )
-
-
-def read_notes(connection: sa.Connection) -> dict[str, BackendNotes]:
-    """What was said, by the names of backends."""
-    return convert(setting_store.get(connection, _SETTING) or {}, dict[str, BackendNotes])
 
 
 def put_notes(
@@ -61,26 +55,31 @@ def put_notes(
     with site.store.write() as connection:
         if node_store.find_backend(connection, backend) is None:
             raise NotFound(f"Backend {backend} not found.")
-        notes = read_notes(connection)
+        notes = setting_store.backend_notes(connection)
         before = notes.get(backend, BackendNotes())
         after = _changed(f"Backend {backend}", before, changes, shown)
+        if after.tests != before.tests:
+            _check_tests(site, connection, backend, after.tests)
         _write(connection, {**notes, backend: after})
         document = msgspec.to_builtins(after)
         revise(connection, site, actor, ConfigType.BACKEND, backend, document, note)
+        # What backends are told of their tests follows this counter.
+        setting_store.raise_counter(connection, setting_store.SETUP)
         subject = f"config/backend/{backend}"
         audit(connection, site, actor, "config:Update", subject, before, after)
+    site.wake()
 
 
 def forget_notes(connection: sa.Connection, backend: str) -> None:
     """Forget what was said about a backend that is forgotten."""
-    notes = read_notes(connection)
+    notes = setting_store.backend_notes(connection)
     if notes.pop(backend, None) is not None:
         _write(connection, notes)
 
 
 def _write(connection: sa.Connection, notes: Mapping[str, BackendNotes]) -> None:
     kept = {name: msgspec.to_builtins(notes[name]) for name in sorted(notes)}
-    setting_store.put(connection, _SETTING, kept)
+    setting_store.put(connection, setting_store.BACKEND_NOTES, kept)
 
 
 def _changed(
@@ -88,7 +87,9 @@ def _changed(
 ) -> BackendNotes:
     values: dict[str, Any] = {}
     for name, value in changes.items():
-        if name in BackendNotes.__struct_fields__:
+        if name == "tests":
+            values[name] = _names(f"{where}: tests", value)
+        elif name in BackendNotes.__struct_fields__:
             values[name] = _text(f"{where}: {name}", name, value)
         elif name not in shown:
             known = ", ".join(BackendNotes.__struct_fields__)
@@ -96,6 +97,24 @@ def _changed(
         elif name not in _SEEN and value is not None and value != shown[name]:
             raise Invalid(f"{where}: {name} cannot be set here; it is decided by the server.")
     return msgspec.structs.replace(before, **values)
+
+
+def _check_tests(site: Site, connection: sa.Connection, backend: str, tests: Sequence[str]) -> None:
+    able = site.abilities_of(backend)
+    if tests and not (able.makes_pods and able.places_tasks):
+        raise Invalid(
+            f"Backend {backend}: tests: only a backend that makes pods, and decides where they "
+            "run, tests its nodes."
+        )
+    check_named(connection, tests)
+
+
+def _names(where: str, value: Json) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise Invalid(f"{where} must be a list of names, not {repr(value)[:60]}.")
+    return tuple(value)
 
 
 def _text(where: str, name: str, value: Json) -> str:

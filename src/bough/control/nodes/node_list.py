@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import msgspec
 import sqlalchemy as sa
 
-from bough.control.nodes.backend_notes import read_notes
 from bough.control.people.access import authorise
 from bough.control.pools.pool_config import PoolSetup, offline_reason, read_pool_setup, uses
 from bough.control.site import Site
@@ -20,6 +19,7 @@ from bough.model.subpool import Subpool
 from bough.model.workflow import HOLDING
 from bough.store import nodes as node_store
 from bough.store import pools as pool_store
+from bough.store import settings as setting_store
 from bough.store import task_search
 from bough.store.task_search import TaskFilter
 
@@ -132,7 +132,7 @@ def list_backends(site: Site, actor: Actor) -> list[BackendView]:
     with site.store.read() as connection:
         known = node_store.backends(connection)
         nodes = node_store.list_all(connection)
-        notes = read_notes(connection)
+        notes = setting_store.backend_notes(connection)
     now_ms = site.clock.now_ms()
     return [
         BackendView(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from bough.control.config import (
+    backend_tests,
     group_templates,
     pod_templates,
     policy,
@@ -37,6 +38,7 @@ _LARGEST = 2**53
 BY_NAME: dict[ConfigType, tuple[Callable[..., Mapping[str, Json]], Callable[..., object]]] = {
     ConfigType.POD_TEMPLATE: (pod_templates.get_templates, pod_templates.put_templates),
     ConfigType.GROUP_TEMPLATE: (group_templates.get_templates, group_templates.put_templates),
+    ConfigType.BACKEND_TEST: (backend_tests.get_tests, backend_tests.put_tests),
     ConfigType.RESOURCE_VALIDATION: (
         resource_validations.get_validations,
         resource_validations.put_validations,

@@ -3,6 +3,7 @@
 - loop: one cycle after another, woken by changes or a tick; one server at a time
 - bell: what wakes the loop
 - backend_watch: what one backend has and sees, written down; it fails alone
+- node_tests: clusters that test their nodes are told which tests there are
 - cluster_queues: queues of clusters that follow Bough's; repairs, recorded
 - tree_export: the tree for clusters with another scheduler, and what it cannot say there
 - machines: backends of one machine; which server speaks for each, which does not answer

@@ -21,12 +21,14 @@ from bough.control.scheduling.bell import Bell
 from bough.control.scheduling.cluster_queues import QueueWatch
 from bough.control.scheduling.live_plan import LivePlan
 from bough.control.scheduling.machines import MachineWatch, OtherMachines
+from bough.control.scheduling.node_tests import TestWatch
 from bough.control.site import Site
 from bough.control.workflows import arrays, predecessors
 from bough.control.workflows.archive import Archiver
 from bough.errors import BoughError, NotLeading
 from bough.model.backend import Backend
 from bough.model.cluster import Resources
+from bough.model.node_test import KeepsTests
 from bough.model.queue_tree import KeepsQueues
 from bough.store.lease import Lease
 
@@ -140,6 +142,8 @@ class Scheduler:
             arrays.advance(self._site)
             for queues in self._queues:
                 queues.attend()
+            for tests in self._tests:
+                tests.attend()
             done = self._decide()
         told = sum(watch.deliver() for watch in self._watches)
         if told:
@@ -177,6 +181,9 @@ class Scheduler:
             each.reset()
         self._queues = [
             QueueWatch(self._site, each) for each in self._backends if isinstance(each, KeepsQueues)
+        ]
+        self._tests = [
+            TestWatch(self._site, each) for each in self._backends if isinstance(each, KeepsTests)
         ]
         own = frozenset(each.machine.id for each in self._machines)
         self._others = OtherMachines(self._site, own)

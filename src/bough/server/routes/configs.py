@@ -1,8 +1,4 @@
-"""Configuration of the whole server: workflow settings, policy, and what else clients ask for.
-
-One kind of configuration that existing clients know has nothing to say here: nothing is tested by
-schedule.
-"""
+"""Configuration of the whole server: workflow settings, policy, and what else clients ask for."""
 
 from __future__ import annotations
 
@@ -147,7 +143,7 @@ def _get_backend(request: Visit, backend: str) -> BackendLine:
 
 @route("POST", "/api/configs/backend/{backend:str}", Action.CONFIG_UPDATE)
 def change_backend(request: Visit, backend: FromPath[str], data: JSONBody[PutConfigs]) -> None:
-    """Say something about a backend: a description, and where its dashboards are."""
+    """Say something about a backend: a description, its dashboards, tests of its nodes."""
     shown = msgspec.to_builtins(_get_backend(request, backend))
     site, actor = caller(request)
     note = Note(data.description, tuple(data.tags))
@@ -293,13 +289,6 @@ def delete_resource_validation(
     resource_validations.delete_validation(site, actor, validation, _note(data))
 
 
-@route("GET", "/api/configs/backend_test", Action.CONFIG_READ)
-def list_backend_tests(request: Visit) -> dict[str, Json]:
-    """There are none."""
-    del request
-    return {}
-
-
 def _validations(
     found: Mapping[str, tuple[ResourceAssertion, ...]],
 ) -> dict[str, list[ResourceRule]]:
@@ -348,6 +337,7 @@ def _backend(request: Visit, view: BackendView) -> BackendLine:
         description=view.notes.description,
         dashboard_url=view.notes.dashboard_url,
         grafana_url=view.notes.grafana_url,
+        tests=list(view.notes.tests),
     )
 
 
@@ -380,5 +370,4 @@ HANDLERS = (
     get_resource_validation,
     put_resource_validation,
     delete_resource_validation,
-    list_backend_tests,
 )

@@ -88,12 +88,10 @@ def config_history(
 ) -> ConfigHistory:
     """How configuration was changed; with `at_timestamp`, the last change of each kind by then."""
     site, actor = caller(request)
-    types = tuple(_config_type(each) for each in config_types or () if each not in _ABSENT)
+    types = tuple(_config_type(each) for each in config_types or ())
     at_ms = read_time_ms("at_timestamp", at_timestamp)
     found: Sequence[Revision] = ()
-    if config_types and not types:
-        found = ()
-    elif at_ms is not None:
+    if at_ms is not None:
         found = history.revisions_at(site, actor, at_ms, types)
     elif revision is not None:
         found = history.find_revisions(site, actor, revision, types=types, name=name)
@@ -203,8 +201,6 @@ def list_drift(request: Visit) -> DriftAnswer:
     )
 
 
-#: Kinds of configuration that existing clients ask for, and that have no history here.
-_ABSENT = ("BACKEND_TEST",)
 #: Converted here: msgspec must not see a type for the first time in two threads at once.
 _STATEMENT = msgspec.json.Decoder(Statement).type
 

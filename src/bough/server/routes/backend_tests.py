@@ -1,0 +1,95 @@
+"""Tests of nodes by schedule, as configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from litestar.params import FromPath, JSONBody
+
+from bough.api.configs import BackendTestAnswer, ConfigNote, PatchConfigs, PutConfigs
+from bough.control.config import backend_tests
+from bough.control.recording import Note
+from bough.model.access import Action
+from bough.model.node_test import BackendTest
+from bough.server.declare import Visit, caller, route
+
+_TESTS = "/api/configs/backend_test"
+
+
+@route("GET", _TESTS, Action.CONFIG_READ)
+def list_backend_tests(request: Visit) -> dict[str, BackendTestAnswer]:
+    """Tests of nodes by schedule, by name; backends name them."""
+    site, actor = caller(request)
+    return _answers(backend_tests.get_tests(site, actor))
+
+
+@route("PUT", _TESTS, Action.CONFIG_UPDATE)
+def put_backend_tests(request: Visit, data: JSONBody[PutConfigs]) -> dict[str, BackendTestAnswer]:
+    """Add or replace tests by name; `null` removes one that no backend names."""
+    site, actor = caller(request)
+    note = Note(data.description, tuple(data.tags))
+    return _answers(backend_tests.put_tests(site, actor, data.configs, note))
+
+
+@route("GET", f"{_TESTS}/{{backend_test:str}}", Action.CONFIG_READ)
+def get_backend_test(request: Visit, backend_test: FromPath[str]) -> BackendTestAnswer:
+    """One test of nodes."""
+    site, actor = caller(request)
+    return _answer(backend_test, backend_tests.get_test(site, actor, backend_test))
+
+
+@route("PUT", f"{_TESTS}/{{backend_test:str}}", Action.CONFIG_UPDATE)
+def put_backend_test(
+    request: Visit, backend_test: FromPath[str], data: JSONBody[PutConfigs]
+) -> BackendTestAnswer:
+    """Write one test of nodes."""
+    site, actor = caller(request)
+    note = Note(data.description, tuple(data.tags))
+    written = backend_tests.put_tests(site, actor, {backend_test: data.configs}, note)
+    return _answer(backend_test, written[backend_test])
+
+
+@route("PATCH", f"{_TESTS}/{{backend_test:str}}", Action.CONFIG_UPDATE)
+def patch_backend_test(
+    request: Visit, backend_test: FromPath[str], data: JSONBody[PatchConfigs]
+) -> BackendTestAnswer:
+    """Change some fields of a test of nodes."""
+    site, actor = caller(request)
+    note = Note(data.description, tuple(data.tags))
+    changed = backend_tests.patch_test(site, actor, backend_test, data.configs_dict, note)
+    return _answer(backend_test, changed)
+
+
+@route("DELETE", f"{_TESTS}/{{backend_test:str}}", Action.CONFIG_UPDATE)
+def delete_backend_test(
+    request: Visit, backend_test: FromPath[str], data: JSONBody[ConfigNote | None] = None
+) -> None:
+    """Remove a test of nodes that no backend names."""
+    site, actor = caller(request)
+    note = Note() if data is None else Note(data.description, tuple(data.tags))
+    backend_tests.delete_test(site, actor, backend_test, note)
+
+
+def _answers(found: Mapping[str, BackendTest]) -> dict[str, BackendTestAnswer]:
+    return {name: _answer(name, test) for name, test in found.items()}
+
+
+def _answer(name: str, test: BackendTest) -> BackendTestAnswer:
+    return BackendTestAnswer(
+        name=name,
+        description=test.description,
+        cron_schedule=test.cron_schedule,
+        test_timeout=test.test_timeout,
+        node_conditions=list(test.node_conditions),
+        common_pod_template=list(test.common_pod_template),
+    )
+
+
+HANDLERS = (
+    list_backend_tests,
+    put_backend_tests,
+    get_backend_test,
+    put_backend_test,
+    patch_backend_test,
+    delete_backend_test,
+)
