@@ -18,6 +18,7 @@
     backend_file        which backends there are, by options or a file
     hosting             which backends the loop opens, and what requests read of them
     connections         how many connections there can be, and how slow one can be
+    memory_budget       what requests may take of the memory, from the bounds of other modules
     notifier            the thread that tells users what happened to their workflows
     senders             e-mail by SMTP, webhooks by HTTP, and what may be sent
     engine              the scheduler in a thread of the loop's process

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from anyio import CapacityLimiter, Semaphore, to_thread
 from anyio.lowlevel import RunVar
 
-from bough.errors import Invalid, Throttled
+from bough.errors import Busy, Invalid, Throttled
 from bough.server.authenticator import Connection
 
 #: Requests of one user that are served at once, and how many more may wait.
@@ -25,6 +25,8 @@ WAITING = 200
 STREAMS = 200
 #: What the bodies of one user's requests have together, until these are answered.
 BODIES_BYTES = 64 << 20
+#: What the bodies of all users' requests have together.
+ALL_BODIES_BYTES = 256 << 20
 #: What the body of a request without a user has.
 ANONYMOUS_BODY_BYTES = 64 << 10
 #: Requests without a user that are served at once.
@@ -87,6 +89,8 @@ class BodyCount:
                 f"{user} has sent {BODIES_BYTES >> 20} MiB in requests that are not answered yet; "
                 "send them one after the other."
             )
+        if user and bodies.total() + size > ALL_BODIES_BYTES:
+            raise Busy("All users together have sent too much that is not answered yet; try again.")
         self._user = user
         self._size += size
         if user:

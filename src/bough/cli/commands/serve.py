@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import ipaddress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,20 @@ key_file_option = click.option(
 )
 
 
-@click.command(cls=Command)
+class _Serve(Command):
+    """Its help ends with what requests may take of the memory."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, and then the table."""
+        super().format_options(ctx, formatter)
+        # Where the server is not installed there is nothing to say of it.
+        with suppress(Invalid):
+            rows = server("memory_budget").rows()
+            with formatter.section("Memory for requests, at most"):
+                formatter.write_dl(rows)
+
+
+@click.command(cls=_Serve)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",
