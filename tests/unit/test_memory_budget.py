@@ -8,7 +8,7 @@ import anyio
 import pytest
 from click.testing import CliRunner
 
-from bough.cli.commands.serve import serve
+from bough.cli.main import program
 from bough.control.workflows import logs, rendering
 from bough.errors import Busy, Throttled
 from bough.server import concurrency_limits, settings
@@ -21,7 +21,8 @@ MIB = 1 << 20
 
 def printed() -> str:
     """The help, with every run of spaces as one."""
-    return " ".join(CliRunner().invoke(serve, ["--help"], prog_name="bough").output.split())
+    # By the whole program: a command keeps the help option of the first one that it is asked by.
+    return " ".join(CliRunner().invoke(program, ["serve", "--help"]).output.split())
 
 
 def test_the_help_ends_with_the_budget():
