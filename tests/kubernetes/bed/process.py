@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -64,6 +66,9 @@ class Process:
     def pause(self) -> None:
         """Let it hang: it keeps its connections and answers nothing."""
         self._signal(signal.SIGSTOP)
+        # A thread on another processor may still answer for a moment.
+        while not self.ended and _states(self.pid) - {"T", "Z"}:
+            time.sleep(0.001)
 
     def go_on(self) -> None:
         """Let it run on after a pause."""
@@ -81,6 +86,15 @@ class Process:
     def last_words(self) -> str:
         """The end of what it wrote."""
         return self.log.read_text(errors="replace")[-4_000:] if self.log.exists() else ""
+
+
+def _states(pid: int) -> set[str]:
+    """The states of a process's threads, as the kernel says them in a letter."""
+    states = set[str]()
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            states.add((thread / "stat").read_text().rpartition(")")[2].split()[0])
+    return states
 
 
 def free_port() -> int:

@@ -211,7 +211,11 @@ class Scheduled:
     def wait_for_places(self, where: str, names: Iterable[str]) -> dict[str, str]:
         """Wait until exactly these pods have a node."""
         wanted = set(names)
-        wait_for(lambda: self.places(where).keys() == wanted, f"places of {sorted(wanted)}")
+        try:
+            wait_for(lambda: self.places(where).keys() == wanted, f"places of {sorted(wanted)}")
+        except AssertionError as error:
+            said = "\n".join(each.last_words() for each in self._schedulers)
+            raise AssertionError(f"{error}; there are {self.places(where)}\n{said}") from None
         return self.places(where)
 
     def ask_scheduler(self, process: Process, path: str) -> tuple[int, str]:
