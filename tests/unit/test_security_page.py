@@ -13,7 +13,8 @@ SHOWN = "shown by |"
 
 def missing_tests(page: str) -> list[str]:
     """The tests that a page names and that its files do not have."""
-    found = _LINK.findall(page)
+    # The name of a link may go on in the next line.
+    found = [(" ".join(name.split()), path) for name, path in _LINK.findall(page)]
     return [
         f"{path}: {sentence}"
         for sentence, path in found
