@@ -1,7 +1,7 @@
-"""What is wrong with an object that is being made or changed.
+"""What is wrong with an object that is being created or changed.
 
-Errors are reasons to refuse it, warnings are told. Each rule is the core's, and each sentence that
-of the commands on files.
+Errors refuse the object, warnings are only shown. The rules are the core's, and the sentences are
+those of the commands that check files.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from bough.model.podgroup import MemberPod, PodGroup, is_native
 from bough.model.problem import Problem, Severity
 from bough.model.quota import Cohort
 
-#: Values in an object that is looked at; the largest gangs have some ten thousands.
+#: The most values that a checked object may hold; the largest gangs have some ten thousand.
 MOST_VALUES = 200_000
-#: How far up a tree is followed; what stands deeper is refused anyway.
+#: How many levels of a tree are followed upwards; deeper trees are refused anyway.
 MOST_LEVELS = 100
 
 
 class Lookups(Protocol):
-    """What else of the cluster a check looks at. `None`: it does not exist, or is not known."""
+    """What else in the cluster a check needs to know. `None`: it does not exist, or is unknown."""
 
     def pod_group(self, namespace: str, name: str, *, anew: bool = False) -> PodGroup | None:
-        """The PodGroup that a pod names, as it was a moment ago or, `anew`, as it is."""
+        """The PodGroup that a pod names: possibly from the cache or, if `anew`, read again."""
         ...
 
     def topologies(self) -> tuple[Topology, ...] | None:
@@ -51,14 +51,14 @@ class Lookups(Protocol):
 
 
 class Checked(NamedTuple):
-    """What is wrong, as people read it."""
+    """What is wrong, as sentences for people."""
 
     errors: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
 def check(written: Mapping[str, Json], lookups: Lookups) -> Checked:
-    """Everything that is wrong with an object; one of an unknown kind is as it should be."""
+    """Everything that is wrong with an object; objects of unknown kinds are not checked."""
     version, kind = written.get("apiVersion"), written.get("kind")
     group = version.rpartition("/")[0] if isinstance(version, str) else ""
     found = _CHECKS.get((group, kind if isinstance(kind, str) else ""))
@@ -102,13 +102,16 @@ def _is_placed(pod_group: PodGroup) -> bool:
 
 
 def _check_pod(document: Document, lookups: Lookups) -> list[Problem]:
-    """Whether a pod belongs to a leaf of its gang. What else is wrong with it, Kubernetes says."""
+    """Whether a pod belongs to a leaf of its gang.
+
+    Everything else in a pod is checked by Kubernetes itself.
+    """
     found: list[Problem] = []
     for member in read_kai((document,), lenient=True).pods:
         if member.group is None or is_native(member.group):
             continue
         problems = _check_member(member, lookups, anew=False)
-        # It may have changed a moment ago.
+        # The PodGroup may have changed since it was cached.
         found += _check_member(member, lookups, anew=True) if problems else ()
     return found
 
@@ -153,7 +156,7 @@ def _check_topology(document: Document, _lookups: Lookups) -> list[Problem]:
 
 
 def _check_quota(document: Document, lookups: Lookups) -> list[Problem]:
-    """A Cohort or a ClusterQueue, with the cohorts above it."""
+    """Check a Cohort or a ClusterQueue together with the cohorts above it."""
     read = read_organisation((document,), lenient=True)
     own = read.organisation
     problems = list(read.problems)

@@ -1,6 +1,7 @@
-"""What a cluster needs for the webhook: a Deployment, its rights, and what an apiserver asks it.
+"""What a cluster needs for the webhook: a Deployment, its rights, and the webhook configuration.
 
-The certificate is in a Secret of type kubernetes.io/tls, which people make, or a tool for them.
+The certificate is in a Secret of type kubernetes.io/tls, which an
+administrator or a tool creates.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 NAME = "bough-webhook"
 PORT = 8443
 _RBAC = "rbac.authorization.k8s.io"
-#: What is looked at: API group, versions and resources.
+#: The objects that are checked: API group, versions and resources.
 REVIEWED = (
     ("scheduling.run.ai", ("v2alpha2",), ("podgroups",)),
     ("scheduling.run.ai", ("v2",), ("queues",)),
@@ -19,12 +20,12 @@ REVIEWED = (
     ("kueue.x-k8s.io", ("v1beta1", "v1beta2"), ("cohorts", "clusterqueues")),
     ("", ("v1",), ("pods",)),
 )
-#: An apiserver goes on without an answer after so long.
+#: How long an apiserver waits for an answer before it goes on without one.
 TIMEOUT_S = 3
 
 
 def webhook_objects(namespace: str, image: str, ca: bytes) -> list[dict[str, Any]]:
-    """All objects of the webhook. `ca`: the certificate that its own is checked by, as PEM."""
+    """All objects of the webhook. `ca`: the PEM certificate that signed the webhook's own."""
     service = {"namespace": namespace, "name": NAME, "path": "/validate", "port": 443}
     return [
         *rights(namespace),
@@ -35,7 +36,7 @@ def webhook_objects(namespace: str, image: str, ca: bytes) -> list[dict[str, Any
 
 
 def rights(namespace: str) -> list[dict[str, Any]]:
-    """A service account that reads what checks look at."""
+    """A service account that may read what the checks look up."""
     rules = [
         {
             "apiGroups": ["scheduling.run.ai"],
@@ -69,7 +70,7 @@ def rights(namespace: str) -> list[dict[str, Any]]:
 
 
 def configuration(where: dict[str, Any], ca: bytes) -> dict[str, Any]:
-    """What an apiserver sends where; one that gets no answer goes on without it."""
+    """The webhook configuration; an apiserver that gets no answer accepts the object."""
     client = {**where, "caBundle": base64.b64encode(ca).decode()}
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -79,7 +80,7 @@ def configuration(where: dict[str, Any], ca: bytes) -> dict[str, Any]:
             _hook("objects", client, [each for each in REVIEWED if each[0]]),
             {
                 **_hook("pods", client, [each for each in REVIEWED if not each[0]]),
-                # Pods that name no gang are not even sent.
+                # Pods that name no gang are not sent at all.
                 "matchConditions": [
                     {
                         "name": "names-a-gang",
@@ -143,7 +144,7 @@ def _deployment(namespace: str, image: str) -> dict[str, Any]:
         },
         "volumeMounts": [
             {"name": "tls", "mountPath": "/tls", "readOnly": True},
-            # Client certificates go through a file.
+            # OpenSSL reads client certificates only from files, so they need a writable folder.
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108
         ],
     }

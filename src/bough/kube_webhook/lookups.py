@@ -1,6 +1,6 @@
-"""What else of the cluster a check looks at, asked of the apiserver when it is needed.
+"""What else in the cluster a check needs to know, read from the apiserver on demand.
 
-An apiserver that does not answer in time says nothing: then the object is checked by itself.
+If the apiserver does not answer in time, the object is checked on its own.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from bough.model.podgroup import PodGroup
 from bough.model.quota import Cohort
 
 LOG = logging.getLogger(__name__)
-#: How long what was read may be used again: all pods of a gang are made at once.
+#: How long an answer is reused: all pods of a gang are created at about the same time.
 FRESH_S = 2.0
-#: Answers that are kept; with more, all are forgotten.
+#: How many answers are cached; when there are more, the cache is emptied.
 MOST_KEPT = 1_000
 _MOST_VALUES = 100_000
 
@@ -43,7 +43,7 @@ Found = TypeVar("Found")
 
 
 class ClusterLookups:
-    """Asks an apiserver, and remembers its answers for a moment. Threads may share it."""
+    """Reads from an apiserver, and caches its answers briefly. Safe to share between threads."""
 
     def __init__(self, client: KubeClient, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
@@ -52,7 +52,7 @@ class ClusterLookups:
         self._kept: dict[tuple[str, str], tuple[float, Any]] = {}
 
     def pod_group(self, namespace: str, name: str, *, anew: bool = False) -> PodGroup | None:
-        """The PodGroup that a pod names, as it was a moment ago or, `anew`, as it is."""
+        """The PodGroup that a pod names: possibly from the cache or, if `anew`, read again."""
         return self._find(
             ("PodGroup", f"{namespace}/{name}"),
             lambda: live_pod_group(self._client.get(_POD_GROUPS, name, namespace)).made,

@@ -1,4 +1,4 @@
-"""AdmissionReview of an apiserver: what is sent, and what is answered."""
+"""The AdmissionReview of an apiserver: reading the request and writing the answer."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from bough.errors import BoughError, Invalid
 from bough.kube_webhook.checks import Checked, Lookups, check
 
 API_VERSION = "admission.k8s.io/v1"
-#: Problems that an answer names; `bough gang check` names them all.
+#: How many problems an answer names; `bough gang check` names them all.
 MOST_NAMED = 20
-#: Characters of one problem: a name can be long, and so can a cycle.
+#: The most characters for one problem: names can be long, and so can cycles.
 LONGEST_ERROR = 500
-#: Clients show about so many characters of a warning.
+#: Clients show about this many characters of a warning.
 LONGEST_WARNING = 250
 
 
@@ -37,14 +37,14 @@ _DECODER = msgspec.json.Decoder(_Review)
 
 
 class ReviewCounts:
-    """How objects were judged, for metrics. Threads may share it."""
+    """How many objects were accepted and refused, for metrics. Safe to share between threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.allowed = self.refused = self.warned = 0
 
     def note(self, response: Mapping[str, Any]) -> None:
-        """One more was answered."""
+        """Count one more answer."""
         with self._lock:
             self.allowed += bool(response["allowed"])
             self.refused += not response["allowed"]
@@ -52,7 +52,7 @@ class ReviewCounts:
 
 
 def answer_review(body: bytes, lookups: Lookups, counts: ReviewCounts | None = None) -> bytes:
-    """The answer to an AdmissionReview; `Invalid` where it is none."""
+    """The answer to an AdmissionReview; raises `Invalid` if the body is not one."""
     try:
         review = _DECODER.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
@@ -71,7 +71,8 @@ def answer_review(body: bytes, lookups: Lookups, counts: ReviewCounts | None = N
 
 def _respond(sent: _Sent, lookups: Lookups) -> dict[str, Any]:
     written = sent.object
-    # What ends is not held back, and what does not change in what it asks for is not judged again.
+    # Deletions are never held up, and an object that was accepted is not checked again when
+    # nothing that is checked changes.
     if written is None or sent.operation == "DELETE" or _is_same(written, sent.old_object):
         return {"uid": sent.uid, "allowed": True}
     try:
@@ -91,7 +92,7 @@ def _respond(sent: _Sent, lookups: Lookups) -> dict[str, Any]:
 
 
 def _is_same(written: dict[str, Any], before: dict[str, Any] | None) -> bool:
-    """Whether a change leaves all that is checked as it is, such as one of the status."""
+    """Whether a change touches nothing that is checked, for example only the status."""
     if before is None:
         return False
     return written.get("spec") == before.get("spec") and _marks(written) == _marks(before)

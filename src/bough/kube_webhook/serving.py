@@ -1,6 +1,6 @@
 """Answers an apiserver over TLS until told to stop: POST /validate; GET /healthz and /metrics.
 
-Certificates that change are read again: connections that come after that have the new ones.
+Certificates that change are read again; connections opened after that use the new ones.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ LOG = logging.getLogger(__name__)
 VALIDATE = "/validate"
 HEALTH = "/healthz"
 METRICS = "/metrics"
-#: The largest object of etcd, before and after a change, and some words around it.
+#: Room for the largest object that etcd stores, twice (before and after), and the envelope.
 MOST_BYTES = 8 << 20
-#: How long a request may take to come, and an apiserver to be asked.
+#: How long a client may take to send a request, and an apiserver to answer a lookup.
 TIMEOUT_S = 10.0
 ASKING_S = 1.0
-#: Connections at once; an apiserver keeps a few.
+#: The most connections at the same time; an apiserver keeps only a few.
 MOST_CONNECTIONS = 64
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What was asked for on the command line."""
+    """The settings from the command line."""
 
     tls_cert: str
     tls_key: str
@@ -73,7 +73,7 @@ def serve(options: Options) -> None:
 
 
 class Webhook:
-    """Answers in threads of its own."""
+    """The HTTPS server; each connection has a thread of its own."""
 
     def __init__(self, options: Options, lookups: Lookups) -> None:
         certificates = Certificates(options.tls_cert, options.tls_key)
@@ -94,17 +94,17 @@ class Webhook:
         )
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread that accepts connections."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End; what was begun is not waited for."""
+        """Stop, without waiting for requests in progress."""
         self._server.shutdown()
         self._server.server_close()
 
 
 def metrics_text(counts: ReviewCounts) -> str:
-    """What was answered, as Prometheus reads it."""
+    """The counts in the text format of Prometheus."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     lines = (
         ("allowed_total", "Objects that were allowed.", counts.allowed),
@@ -120,7 +120,7 @@ def metrics_text(counts: ReviewCounts) -> str:
 
 
 class _Stamp(NamedTuple):
-    """What says that a file has changed."""
+    """What tells that a file has changed."""
 
     modified_ns: int
     size: int
@@ -128,7 +128,7 @@ class _Stamp(NamedTuple):
 
 
 class Certificates:
-    """A certificate and its key in two files, read again when one of them changes."""
+    """A certificate and its key in two files, read again when either of them changes."""
 
     def __init__(self, certificate: str, key: str) -> None:
         self._files = (certificate, key)
@@ -138,7 +138,7 @@ class Certificates:
         self._stamps = self._look()
 
     def context(self) -> ssl.SSLContext:
-        """For the next connection. Files that cannot be read now leave what was there."""
+        """The context for the next connection; if the files cannot be read, the old one stays."""
         with self._lock:
             stamps = self._look()
             if stamps != self._stamps:
@@ -169,7 +169,7 @@ class Certificates:
             if not os.access(file, os.R_OK):
                 raise Invalid(f"{option}: {file} cannot be read")
         try:
-            # A key with a password would be asked for on the terminal.
+            # Without a password OpenSSL would ask for one on the terminal, and block.
             context.load_cert_chain(certificate, key, password=lambda: "")
         except (OSError, ValueError) as error:
             raise Invalid(
@@ -190,7 +190,7 @@ class _Server(ListeningServer):
         super().__init__(listen, handler)
 
     def get_request(self) -> tuple[socket.socket, object]:
-        """A connection whose handshake is made by the thread that answers it."""
+        """Accept a connection; its own thread makes the handshake, as that can be slow."""
         plain, address = super().get_request()
         plain.settimeout(TIMEOUT_S)
         context = self._certificates.context()
@@ -198,7 +198,7 @@ class _Server(ListeningServer):
         return wrapped, address
 
     def process_request(self, request: socket.socket, client_address: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Answer it in a thread, if there are not too many."""
+        """Answer the connection in a thread, or close it if there are too many."""
         if not self._places.acquire(blocking=False):
             self.shutdown_request(request)
             return
@@ -209,14 +209,14 @@ class _Server(ListeningServer):
             raise
 
     def process_request_thread(self, request: socket.socket, client_address: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The thread of one connection."""
+        """Run the thread of one connection."""
         try:
             super().process_request_thread(request, client_address)  # pyright: ignore[reportArgumentType]
         finally:
             self._places.release()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A connection that broke: no matter of ours."""
+        """A connection broke: that is the client's affair, so it is only logged for debugging."""
         LOG.debug("a connection from %s broke", client_address, exc_info=True)
         del request
 
@@ -232,7 +232,7 @@ class _Handler(BaseHTTPRequestHandler):
         raise Invalid(f"{len(body)} bytes cannot be answered")
 
     def metrics(self) -> str:
-        """What was counted."""
+        """The text of the metrics."""
         return ""
 
     def do_GET(self) -> None:
@@ -251,7 +251,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not length.isascii() or not length.isdigit():
             self._fail(411, "Content-Length is missing")
             return
-        # Python reads no number of thousands of digits.
+        # Python refuses to parse a number with thousands of digits.
         if len(length) > 20 or int(length) > MOST_BYTES:
             self._fail(413, f"the body has {length[:20]} bytes; at most {MOST_BYTES:,} are read")
             return
@@ -267,7 +267,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, answer, "application/json")
 
     def _fail(self, status: int, message: str) -> None:
-        # What is left of the request is not read.
+        # The rest of the request is not read, so the connection cannot be reused.
         self.close_connection = True
         self._send(status, f"{message}\n".encode(), "text/plain; charset=utf-8")
 

@@ -1,7 +1,8 @@
 """From a pod up to its topmost owner, through any number of owners.
 
-A chain ends where an object belongs to nothing, where an owner is gone or may not be read, where it
-comes back to an owner that it had (a cycle), and below a CronJob: each of its Jobs goes by itself.
+The chain ends at an object without an owner, at an owner that is gone or may not be read, where it
+would return to an owner that it already has (a cycle), and below a CronJob: each of its Jobs is a
+workload of its own.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from bough.formats.live.objects import LiveMetadata, LiveOwnerReference
 from bough.formats.live.owners import LiveOwner, controller_of
 from bough.pod_grouper.kinds import TIMERS, group_of
 
-#: Longer chains than this are cut: no controller makes them.
+#: Longer chains are cut; no controller makes them.
 LONGEST = 32
 
 
 class Owner(NamedTuple):
-    """One owner of a pod, near or far."""
+    """One owner of a pod, direct or indirect."""
 
     reference: LiveOwnerReference
-    #: What it says; `None`: it is gone, or may not be read.
+    #: The object itself; `None` if it is gone, or may not be read.
     found: LiveOwner | None
 
     @property
@@ -30,12 +31,12 @@ class Owner(NamedTuple):
 
     @property
     def labels(self) -> dict[str, str]:
-        """Its labels, as far as they are known."""
+        """Its labels; empty if it could not be read."""
         return (self.found.metadata.labels or {}) if self.found is not None else {}
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Its annotations, as far as they are known."""
+        """Its annotations; empty if it could not be read."""
         return (self.found.metadata.annotations or {}) if self.found is not None else {}
 
     def __str__(self) -> str:
@@ -46,12 +47,12 @@ class OwnerSource(Protocol):
     """Where owners are found."""
 
     def find(self, reference: LiveOwnerReference, namespace: str) -> LiveOwner | None:
-        """What a reference is about; `None`: it is gone, or may not be read."""
+        """The object that a reference names; `None` if it is gone, or may not be read."""
         ...
 
 
 def owners_of(metadata: LiveMetadata, source: OwnerSource) -> tuple[Owner, ...]:
-    """The owners of a pod, the nearest first."""
+    """The owners of a pod, nearest first."""
     found: list[Owner] = []
     seen = {metadata.uid}
     reference = controller_of(metadata)

@@ -1,4 +1,4 @@
-"""`bough kube group` from its start to its end: PodGroups are made, and nothing is placed."""
+"""`bough kube group` as a process: makes PodGroups, and places no pods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE_S = 8.0
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What was asked for on the command line."""
+    """The settings from the command line."""
 
     scheduler_name: str = "bough"
     kubeconfig: str | None = None
@@ -46,7 +46,7 @@ def group(options: Options) -> None:
 
 
 def run(options: Options, stopping: threading.Event) -> None:
-    """Make PodGroups until `stopping`."""
+    """Make PodGroups until `stopping` is set."""
     client = KubeClient(find_access(kubeconfig=options.kubeconfig, context=options.context))
     grouper = Grouper(client, options.scheduler_name, _log)
 

@@ -1,7 +1,7 @@
-"""The loop that joins pods to PodGroups, which it makes of their owners.
+"""The loop that makes PodGroups from owners, and puts their pods into them.
 
-All that it knows is touched by its own thread only; what is heard is put into an inbox. Every write
-can be repeated, and two groupers that run at once write the same.
+Its state is used by its own thread only; other threads put what they hear into an inbox. Every
+write can be repeated, and two groupers that run at the same time write the same.
 """
 
 from __future__ import annotations
@@ -35,22 +35,23 @@ from bough.pod_grouper.owner_view import OwnerView
 from bough.pod_grouper.verdict import Grouped, judge
 
 LOG = logging.getLogger(__name__)
-#: How long owners may take to be listed before pods are looked at all the same.
+#: How long to wait for the lists of owners before pods are looked at anyway.
 LISTS_S = 15.0
-#: After how long something that failed is tried again.
+#: How long to wait before a retry.
 AGAIN_S = 2.0
-#: Requests at once.
+#: How many requests are sent in parallel.
 IN_FLIGHT = 8
 _ENDED = ("Succeeded", "Failed")
 
 Key = tuple[str, str]
 Heard = Relisted[Any] | WatchEvent[Any]
-#: Told about pods that get no PodGroup: name, uid, and why it waits; nothing: it is a gang of one.
+#: Called for each pod that gets no PodGroup, with its name, its uid and the reason why it waits; no
+#: reason: it is a gang of one.
 Told = Callable[[str, str, str], object]
 
 
 class Grouper:
-    """Makes PodGroups for the pods of one scheduler."""
+    """Makes the PodGroups for the pods of one scheduler."""
 
     def __init__(self, client: KubeClient, scheduler_name: str, told: Told) -> None:
         self._client = client
@@ -63,29 +64,29 @@ class Grouper:
         self._followers = [self._follower(key, kind) for key, kind in FOLLOWED.items()]
         self._pods: dict[Key, LivePod] = {}
         self._groups: dict[Key, LivePodGroup] = {}
-        #: By owner: the pods whose verdict depends on it; by pod: these owners.
+        #: For each owner, by uid: the pods whose verdict depends on it. Below, the reverse.
         self._pods_of: dict[str, set[Key]] = {}
         self._owners_of: dict[Key, tuple[str, ...]] = {}
-        #: By PodGroup: what each of its pods says about it.
+        #: For each PodGroup: what each of its pods requires of it.
         self._members: dict[Key, dict[Key, Grouped]] = {}
         self._group_of: dict[Key, Key] = {}
-        #: Owners that are gone: what was made of them goes when their pods do.
+        #: Owners that are gone: the PodGroups made from them go when their pods are gone, too.
         self._gone: set[str] = set()
         self._dirty: dict[Key, None] = {}
         self._again: dict[Key, float] = {}
         self._thread = threading.Thread(target=self._run, name="kube-group", daemon=True)
         self._pool = ThreadPoolExecutor(IN_FLIGHT, thread_name_prefix="kube-group")
-        #: How many PodGroups were made or changed, and how many pods were joined to one.
+        #: How many PodGroups were written, and how many pods were put into one.
         self.made = self.joined = 0
 
     def start(self) -> None:
-        """Begin."""
+        """Start the threads."""
         for follower in self._followers:
             follower.start()
         self._thread.start()
 
     def stop(self, patience_s: float) -> None:
-        """End."""
+        """Stop the threads."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -95,13 +96,13 @@ class Grouper:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def hear(self, kind: Kind[Any], heard: Heard) -> None:
-        """Take in what a watch says of pods or PodGroups; from any thread."""
+        """Take in an event or a list of pods or PodGroups; from any thread."""
         if kind is PODS:
             self._put(lambda: self._hear(heard, self._pods, self._put_pod, self._remove_pod))
         elif kind is POD_GROUPS:
             self._put(lambda: self._hear(heard, self._groups, self._put_group, self._remove_group))
 
-    # What is heard
+    # Taking in events
 
     def _follower(self, key: tuple[str, str], kind: Kind[LiveOwner]) -> Follower[LiveOwner]:
         def hear(heard: Relisted[LiveOwner] | WatchEvent[LiveOwner]) -> None:
@@ -152,7 +153,7 @@ class Grouper:
     def _put_pod(self, pod: LivePod) -> None:
         key = _key(pod)
         ours = pod.spec.scheduler_name == self._scheduler_name
-        # Of a PodGroup of Kubernetes itself it is a member already.
+        # A pod of a native PodGroup has its group already.
         native = pod.spec.scheduling_group is not None
         owned = bool(pod.metadata.owner_references) and not native
         if not ours or not owned or pod.status.phase in _ENDED:
@@ -222,7 +223,7 @@ class Grouper:
             self._remove_orphans()
 
     def _judge(self, key: Key) -> Key | None:
-        """Find the gang of a pod; its PodGroup, if it belongs to one that was not named before."""
+        """Find the gang of a pod; return its PodGroup if we make that."""
         pod = self._pods[key]
         said = (pod.metadata.annotations or {}).get(GROUP_ANNOTATION, "")
         named = self._groups.get((key[0], said))
@@ -247,7 +248,7 @@ class Grouper:
             return None
         group = (key[0], grouped.group.name)
         if said not in ("", grouped.group.name):
-            # Named by people, whether it is there or not.
+            # A user wrote this name on the pod, so it stays, whether that PodGroup exists or not.
             return None
         self._members.setdefault(group, {})[key] = grouped
         self._group_of[key] = group
@@ -271,12 +272,12 @@ class Grouper:
         if GROUP_ANNOTATION not in (metadata.annotations or {}):
             self._told(qualified(metadata.namespace, metadata.name), metadata.uid or "", waits)
 
-    # What is written
+    # Writing
 
     def _join(self, group: Key) -> None:
-        """Make a PodGroup what it should be, and join its pods to it."""
+        """Bring a PodGroup up to date, and put its pods into it."""
         members = self._members[group]
-        # Pods may be made one after the other: the one that wants most decides.
+        # Pods may be created one after the other, so the one that requires most decides.
         wanted = max(members.values(), key=lambda each: each.group.min_member or 0)
         try:
             made = self._make(group, wanted)
@@ -288,7 +289,7 @@ class Grouper:
         list(self._pool.map(lambda each: self._name(*each), due))
 
     def _make(self, key: Key, wanted: Grouped) -> bool:
-        """Create or change a PodGroup, unless people wrote it; whether it is one that was made."""
+        """Create or change a PodGroup, unless a user wrote it; return whether it is one of ours."""
         namespace, name = key
         known = self._groups.get(key)
         if known is None:
@@ -311,7 +312,7 @@ class Grouper:
         return GROUP_ANNOTATION in (self._pods[key].metadata.annotations or {})
 
     def _name(self, key: Key, grouped: Grouped) -> None:
-        """Write on a pod to which PodGroup it belongs, unless it says so."""
+        """Write on a pod which PodGroup it belongs to, unless it says so already."""
         metadata = self._pods[key].metadata
         labels = {SUBGROUP_LABEL: grouped.subgroup} if grouped.subgroup else {}
         notes = {GROUP_ANNOTATION: grouped.group.name}
@@ -329,7 +330,7 @@ class Grouper:
             self._put(lambda: self._again.update({key: time.monotonic() + AGAIN_S}))
 
     def _remove_orphans(self) -> None:
-        """Remove PodGroups that were made of owners which are gone, once their pods are, too."""
+        """Remove PodGroups made from owners that are gone, once their pods are gone, too."""
         named = {
             (key[0], (pod.metadata.annotations or {}).get(GROUP_ANNOTATION, ""))
             for key, pod in self._pods.items()

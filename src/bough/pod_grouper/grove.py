@@ -1,7 +1,7 @@
-"""What a PodGang of Grove means: cliques are subgroups, sets of cliques their parents.
+"""What a PodGang of Grove needs: cliques become subgroups, sets of cliques their parents.
 
-Phase 2 of the hierarchical PodGroup design. A level of a topology is named where it holds: for the
-whole gang, for a set of cliques, for a clique.
+This is phase 2 of the hierarchical PodGroup design. A topology level is written where it applies:
+on the whole gang, on a set of cliques, or on a clique.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from bough.model.gang import TopologyConstraint
 from bough.model.podgroup import SubGroupSpec
 from bough.pod_grouper.workloads import Gathering, subgroup_name
 
-#: Where a pod names its PodGang, and its clique.
+#: The labels by which a pod names its PodGang and its clique.
 GANG_LABEL = "grove.io/podgang"
 CLIQUE_LABEL = "grove.io/podclique"
 POD_GANG = ("scheduler.grove.io", "PodGang")
-#: API group of all that Grove's pods belong to.
+#: The API group of the owners of Grove's pods.
 GROVE = "grove.io"
 _TOPOLOGY_ANNOTATIONS = ("grove.io/topology-name", "kai.scheduler/topology")
 
 
 def pod_gang(owner: LiveOwner, pod: LivePod) -> Gathering:
-    """The gang of a PodGang."""
+    """The gang that a PodGang describes."""
     spec = read_part(owner.spec, LivePodGangSpec, "spec")
     topology = _topology_of(owner)
     cliques = spec.podgroups or ()
@@ -56,10 +56,10 @@ def pod_gang(owner: LiveOwner, pod: LivePod) -> Gathering:
 def _sets(
     written: tuple[LiveCliqueSet, ...], cliques: tuple[LiveClique, ...]
 ) -> dict[str, tuple[LiveCliqueSet, tuple[str, ...]]]:
-    """Sets of cliques by their names as subgroups, each with those cliques that it alone has.
+    """The sets of cliques by their names as subgroups, each with the cliques that count for it.
 
-    A clique that several sets name is in the last of them, and one that is not there in none: a
-    parent that counts more children than it has would never start.
+    A clique in several sets counts for the last of them, and one that does not exist for none: a
+    parent that waits for more children than it has would never start.
     """
     last = {clique: each for each in written for clique in each.pod_group_names or ()}
     taken = {subgroup_name(each.name) for each in cliques}
@@ -89,7 +89,7 @@ def _leaf(written: LiveClique, parents: dict[str, str], topology: str) -> SubGro
 
 
 def _clique_of(pod: LivePod, cliques: tuple[LiveClique, ...]) -> str:
-    """The clique of a pod: the one that lists it, or else the one that it names."""
+    """The clique of a pod: the one that lists it, or else the one that the pod names."""
     here = (pod.metadata.namespace or "", pod.metadata.name)
     for each in cliques:
         if any((one.namespace, one.name) == here for one in each.pod_references or ()):

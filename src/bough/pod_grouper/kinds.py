@@ -1,4 +1,4 @@
-"""The kinds of objects that make gangs of pods, and those that are written."""
+"""The kinds of owners whose pods form gangs, and the kinds that are written."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def _owners(api: str, plural: str) -> Kind[LiveOwner]:
     return Kind(api, plural, LiveOwner, optional=True)
 
 
-#: Owners that are followed, by API group and kind: those whose changes change a gang, and those
-#: that stand between them and their pods.
+#: The owners that are followed, by API group and kind: those whose changes change a gang, and those
+#: between them and their pods.
 FOLLOWED: dict[tuple[str, str], Kind[LiveOwner]] = {
     ("batch", "Job"): _owners("apis/batch/v1", "jobs"),
     ("apps", "StatefulSet"): _owners("apis/apps/v1", "statefulsets"),
@@ -38,12 +38,12 @@ FOLLOWED: dict[tuple[str, str], Kind[LiveOwner]] = {
     ("grove.io", "PodCliqueSet"): _owners("apis/grove.io/v1alpha1", "podcliquesets"),
     ("scheduler.grove.io", "PodGang"): _owners("apis/scheduler.grove.io/v1alpha1", "podgangs"),
 }
-#: Owners that make others by a clock: each of those is a gang of its own, and goes by itself.
+#: Owners that create workloads on a schedule: each workload is a gang of its own.
 TIMERS = (("batch", "CronJob"),)
-#: What `hear` is told about beside owners.
+#: The kinds that `Grouper.hear` is given, beside the owners that it follows itself.
 HEARD: tuple[Kind[Any], ...] = (PODS, POD_GROUPS)
 
 
 def group_of(api_version: str) -> str:
-    """The API group of `GROUP/VERSION`; the core group has no name."""
+    """The API group in `GROUP/VERSION`; empty for the core group."""
     return api_version.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""A PodGroup that is made of an owner, as it is written, and whether one differs from it."""
+"""The PodGroup that is made from an owner, and whether an existing one differs from it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from bough.model.gang import TopologyConstraint
 from bough.model.podgroup import PodGroup, SubGroupSpec
 from bough.pod_grouper.verdict import Grouped
 
-#: Which owner a PodGroup was made of, by uid. One without this was written by people.
+#: The uid of the owner that a PodGroup was made from. One without this was written by a user.
 MADE_OF = "bough.made-of"
 
 
 def is_made(written: LivePodGroup) -> bool:
-    """Whether a PodGroup was made of an owner, and not written by people."""
+    """Whether a PodGroup was made from an owner, not written by a user."""
     return MADE_OF in (written.metadata.annotations or {})
 
 
 def is_current(written: LivePodGroup, wanted: PodGroup) -> bool:
-    """Whether a PodGroup that was made says what it should."""
+    """Whether a PodGroup that we made is still right."""
     said = live_pod_group(written)
     return not said.problems and pod_group_spec(said.made) == pod_group_spec(wanted)
 
 
 def new_pod_group(wanted: Grouped) -> dict[str, Any]:
-    """The PodGroup as it is created."""
+    """The PodGroup to create."""
     owner = wanted.owner
     return {
         "apiVersion": "scheduling.run.ai/v2alpha2",
@@ -50,7 +50,7 @@ def new_pod_group(wanted: Grouped) -> dict[str, Any]:
 
 
 def pod_group_spec(group: PodGroup) -> dict[str, Any]:
-    """All that an owner decides of a PodGroup; `None`: it says nothing about that."""
+    """All fields that the owner decides; `None` for those that it says nothing about."""
     return {
         "queue": group.queue or None,
         "minMember": group.min_member,

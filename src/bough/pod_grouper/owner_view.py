@@ -1,7 +1,7 @@
-"""Owners as they were last heard of, by uid; those that are not followed are asked for once.
+"""Owners as last reported, by uid; owners of kinds that are not followed are read on demand.
 
-An owner of a kind that is not known may itself belong to something. It is read if that is allowed;
-where it is not, it counts as the topmost one.
+An owner of an unknown kind may itself have an owner, so it is read if that is allowed; otherwise it
+counts as the topmost one.
 """
 
 from __future__ import annotations
@@ -16,49 +16,49 @@ from bough.kube.failures import KubeNotFound, KubeRefused
 from bough.kube.objects import Kind
 from bough.pod_grouper.kinds import FOLLOWED, PODS, group_of
 
-#: How long an answer about an owner that is not followed counts.
+#: How long the answer about an owner that is not followed is kept.
 KEPT_S = 300.0
 
 
 class OwnerView:
-    """All owners that were heard of or asked for."""
+    """All owners that were reported or read."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
         self._by_uid: dict[str, LiveOwner] = {}
         self._by_name: dict[tuple[str, str, str, str], str] = {}
-        #: By uid: what was answered about an owner that is not followed, and when.
+        #: By uid: the answer about an owner that is not followed, and when it came.
         self._asked: dict[str, tuple[LiveOwner | None, float]] = {}
-        #: By API group and version: by kind, its plural and whether it has namespaces.
+        #: By API group and version, then by kind: its plural, and whether it is namespaced.
         self._plurals: dict[str, dict[str, tuple[str, bool]]] = {}
 
     def put(self, key: tuple[str, str], owner: LiveOwner) -> str:
-        """Take in an owner of a kind; its uid."""
+        """Take in an owner; return its uid."""
         uid = owner.metadata.uid or ""
         self._by_uid[uid] = reduced(owner, key[1])
         self._by_name[(*key, owner.metadata.namespace or "", owner.metadata.name)] = uid
         return uid
 
     def remove(self, key: tuple[str, str], namespace: str, name: str) -> str:
-        """An owner is gone; its uid."""
+        """An owner is gone; return its uid."""
         uid = self._by_name.pop((*key, namespace, name), "")
         self._by_uid.pop(uid, None)
         return uid
 
     def keep_only(self, key: tuple[str, str], there: Iterable[tuple[str, str]]) -> list[str]:
-        """All others of a kind are gone, by namespace and name; their uids."""
+        """Of this kind only these exist, by namespace and name; return the uids of all others."""
         kept = set(there)
         gone = [each for each in self._by_name if each[:2] == key and each[2:] not in kept]
         return [self.remove(key, *each[2:]) for each in gone]
 
     def named(self, key: tuple[str, str], namespace: str, name: str) -> LiveOwner | None:
-        """A followed owner by its name."""
+        """A followed owner, by name."""
         return self._by_uid.get(self._by_name.get((*key, namespace, name), ""))
 
     def find(self, reference: LiveOwnerReference, namespace: str) -> LiveOwner | None:
-        """What a reference is about; `None`: it is gone, or may not be read.
+        """The object that a reference names; `None` if it is gone, or may not be read.
 
-        Raises what keeps a followed kind from being read, and what may pass.
+        Raises if a followed kind may not be read, and on failures that may pass.
         """
         known = self._by_uid.get(reference.uid)
         if known is not None:
@@ -88,7 +88,7 @@ class OwnerView:
         return reduced(found, reference.kind) if found.metadata.uid == reference.uid else None
 
     def _kind_of(self, reference: LiveOwnerReference) -> Kind[LiveOwner] | None:
-        """A kind that is not followed, as the apiserver calls it."""
+        """A kind that is not followed, as the apiserver describes it."""
         version = reference.api_version
         if (version, reference.kind) == ("v1", "Pod"):
             return Kind(PODS.api, PODS.plural, LiveOwner)
@@ -108,7 +108,7 @@ class OwnerView:
 
 
 def _plurals(found: object) -> Iterator[tuple[str, tuple[str, bool]]]:
-    """By kind, its plural and whether it has namespaces; subresources are passed over."""
+    """For each kind: its plural, and whether it is namespaced; subresources are skipped."""
     listed = found.get("resources") if isinstance(found, dict) else None
     for each in listed if isinstance(listed, list) else ():
         name, kind = each.get("name"), each.get("kind")

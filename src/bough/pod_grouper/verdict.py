@@ -1,4 +1,4 @@
-"""One pod: the PodGroup that it belongs to, that it is a gang of one, or why it has to wait."""
+"""For one pod: its PodGroup, or that it is a gang of one, or why it has to wait."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bough.pod_grouper.chain import Owner, OwnerSource, owners_of
 from bough.pod_grouper.grove import GANG_LABEL, GROVE, POD_GANG, pod_gang
 from bough.pod_grouper.workloads import WORKLOADS, Gathering
 
-#: Names of objects are not longer.
+#: The longest name that an object may have.
 _LONGEST_NAME = 253
 _UID = 36
 TOPOLOGY = "kai.scheduler/topology"
@@ -29,39 +29,39 @@ PREFERRED = "kai.scheduler/topology-preferred-placement"
 
 
 class Owners(OwnerSource, Protocol):
-    """Where owners are found, some also by their names."""
+    """Where owners are found, some of them also by name."""
 
     def named(self, key: tuple[str, str], namespace: str, name: str) -> LiveOwner | None:
-        """An owner by its name."""
+        """An owner, by name."""
         ...
 
 
 class Grouped(NamedTuple):
-    """A pod belongs to a PodGroup."""
+    """A pod that belongs to a PodGroup."""
 
     group: PodGroup
-    #: The leaf that it belongs to; empty: there are none.
+    #: The leaf that it belongs to; empty if the PodGroup has no subgroups.
     subgroup: str
-    #: The topmost owner of the pod: the PodGroup goes with it.
+    #: The topmost owner of the pod: when it is deleted, so is the PodGroup.
     owner: LiveOwnerReference
-    #: The uid of what the PodGroup was made of.
+    #: The uid of the object that the PodGroup is made from.
     made_of: str
-    #: The LocalQueue of Kueue that it comes through; empty: none is named.
+    #: The LocalQueue of Kueue that the gang goes through; empty if none is named.
     door: str = ""
 
 
 class Verdict(NamedTuple):
-    """What is known of one pod."""
+    """The result for one pod."""
 
-    #: `None` and no reason to wait: it is a gang of one.
+    #: If this is `None` and there is no reason to wait, the pod is a gang of one.
     grouped: Grouped | None = None
     waits: str = ""
-    #: The uids of all owners that this depends on.
+    #: The uids of all owners that the verdict depends on.
     owners: tuple[str, ...] = ()
 
 
 def judge(pod: LivePod, source: Owners) -> Verdict:
-    """Find the gang of a pod; raises what may pass when owners are looked up."""
+    """Find the gang of a pod; a failure to look up owners is raised, as it may pass."""
     chain = owners_of(pod.metadata, source)
     uids = tuple(each.reference.uid for each in chain)
     if not chain:
@@ -101,7 +101,7 @@ def _waits(owner: str, error: Invalid) -> str:
 def _grouped(
     pod: LivePod, made_of: LiveOwner, found: Gathering, chain: tuple[Owner, ...]
 ) -> Grouped:
-    """The PodGroup of an owner, with what the topmost owner that says anything says about it."""
+    """The PodGroup made from an owner; for each label the topmost owner that sets it wins."""
     labels = _merged([pod.metadata.labels or {}, *(each.labels for each in chain)])
     notes = _merged([*(each.annotations for each in chain), made_of.metadata.annotations or {}])
     uid = made_of.metadata.uid or ""
@@ -123,13 +123,13 @@ def _grouped(
 
 
 def group_name(owner: str, uid: str, suffix: str = "") -> str:
-    """The name of the PodGroup that is made of an owner, as KAI's pod grouper names it."""
+    """The name of the PodGroup made from an owner, the same as KAI's pod grouper gives it."""
     rest = f"-{uid}-{suffix}" if suffix else f"-{uid}"
     return f"pg-{owner[: _LONGEST_NAME - len('pg-') - len(rest)].rstrip('.-')}{rest}"
 
 
 def _merged(found: list[dict[str, str]]) -> dict[str, str]:
-    """All of them; what comes later counts."""
+    """All of them as one; later ones override earlier ones."""
     return {name: value for each in found for name, value in each.items()}
 
 

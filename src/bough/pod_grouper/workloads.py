@@ -1,7 +1,7 @@
-"""What each kind of owner means: which gang a pod of it belongs to, and what that gang needs.
+"""What each kind of owner needs: the gang that one of its pods belongs to, and its minimums.
 
-As the pod grouper of KAI has it, where that has a rule: names, labels and minimums. A subgroup that
-needs nothing (any more) is left out.
+Names, labels and minimums follow KAI's pod grouper wherever it has a rule. A subgroup that needs
+nothing, or nothing any more, is left out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bough.model.podgroup import SubGroupSpec
 
 _NOT_IN_A_LABEL = re.compile("[^a-z0-9-]+")
 _LONGEST_LABEL = 63
-#: Labels by which controllers tell their pods apart.
+#: The labels by which controllers tell their pods apart.
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
 LWS_GROUP = "leaderworkerset.sigs.k8s.io/group-index"
 LWS_WORKER = "leaderworkerset.sigs.k8s.io/worker-index"
@@ -39,26 +39,26 @@ RAY_GROUP = "ray.io/group"
 RAY_ROLE = "ray.io/node-type"
 TRAINING_ROLE = "training.kubeflow.org/replica-type"
 RAY_HEAD = "headgroup"
-#: All of a LeaderWorkerSet's group are made at once, or its workers when the leader is ready.
+#: With this startup policy a LeaderWorkerSet creates workers only when their leader is ready.
 _LEADER_READY = "LeaderReady"
 
 
 class Gathering(NamedTuple):
-    """The gang of a pod: what it needs, and where in it the pod belongs."""
+    """The gang of a pod: what the gang needs, and the pod's place in it."""
 
-    #: What follows the owner's name in that of the PodGroup; empty: nothing.
+    #: Added to the PodGroup's name after that of the owner; empty if nothing is.
     suffix: str = ""
-    #: Pods that it needs, where it has no subgroups.
+    #: How many pods it needs, if it has no subgroups.
     min_member: int | None = None
     subgroups: tuple[SubGroupSpec, ...] = ()
-    #: The leaf that the pod belongs to; empty: there are none.
+    #: The leaf that the pod belongs to; empty if there are no subgroups.
     subgroup: str = ""
     constraint: TopologyConstraint | None = None
     priority_class: str = ""
 
 
 def job(owner: LiveOwner, pod: LivePod) -> Gathering:  # noqa: ARG001  as all of them
-    """A Job: all pods that it still runs at once."""
+    """A Job: all pods that it still runs in parallel."""
     spec = read_part(owner.spec, LiveJobSpec, "spec")
     status = read_part(owner.status, LiveJobStatus, "status")
     over = (status.succeeded or 0) + _count_indexes(status.failed_indexes or "")
@@ -66,7 +66,7 @@ def job(owner: LiveOwner, pod: LivePod) -> Gathering:  # noqa: ARG001  as all of
 
 
 def job_set(owner: LiveOwner, pod: LivePod) -> Gathering:
-    """A JobSet: a subgroup for each kind of its Jobs; a gang for each where they start in order."""
+    """A JobSet: a subgroup for each replicated job, or a gang for each if they start in order."""
     spec = read_part(owner.spec, LiveJobSetSpec, "spec")
     status = read_part(owner.status, LiveJobSetStatus, "status")
     done = {each.name: each.succeeded or 0 for each in status.replicated_jobs_status or ()}
@@ -83,19 +83,20 @@ def job_set(owner: LiveOwner, pod: LivePod) -> Gathering:
 
 
 def leader_worker_set(owner: LiveOwner, pod: LivePod) -> Gathering:
-    """A LeaderWorkerSet: each leader with its workers is a gang."""
+    """A LeaderWorkerSet: each leader and its workers are a gang."""
     spec = read_part(owner.spec, LiveLeaderWorkerSetSpec, "spec")
     size = spec.leader_worker_template.size
     size = 1 if size is None else size
     if spec.startup_policy == _LEADER_READY and (pod.metadata.labels or {}).get(LWS_WORKER) == "0":
-        # Its workers are made when it runs: what makes one of them raises this to all.
+        # The leader has to run before its workers are created, so it starts alone; the first
+        # worker then raises the minimum to the whole group.
         size = 1
     suffix = f"group-{subgroup_name(_label(pod, LWS_GROUP))}"
     return Gathering(suffix=suffix, min_member=max(1, size))
 
 
 def ray_cluster(owner: LiveOwner, pod: LivePod) -> Gathering:
-    """A RayCluster: its head, and each group of workers, as few as that may have."""
+    """A RayCluster: its head, and the minimum of each worker group."""
     spec = read_part(owner.spec, LiveRayClusterSpec, "spec")
     wanted = {RAY_HEAD: 1}
     for number, each in enumerate(spec.worker_group_specs or ()):
@@ -107,7 +108,7 @@ def ray_cluster(owner: LiveOwner, pod: LivePod) -> Gathering:
 
 
 def pytorch_job(owner: LiveOwner, pod: LivePod) -> Gathering:
-    """A PyTorchJob: its master and its workers, or as many pods as it says itself."""
+    """A PyTorchJob: its master and its workers, or as many pods as `minAvailable` says."""
     spec = read_part(owner.spec, LivePyTorchJobSpec, "spec")
     policy = None if spec.run_policy is None else spec.run_policy.scheduling_policy
     if policy is not None and policy.min_available is not None:
@@ -122,7 +123,7 @@ def pytorch_job(owner: LiveOwner, pod: LivePod) -> Gathering:
     return _of_subgroups(wanted, _label(pod, TRAINING_ROLE).lower())
 
 
-#: By API group and kind: what it means. The topmost owner of a pod that is here decides.
+#: The rule for each API group and kind. If several owners of a pod are here, the topmost decides.
 WORKLOADS: dict[tuple[str, str], Callable[[LiveOwner, LivePod], Gathering]] = {
     ("batch", "Job"): job,
     ("jobset.x-k8s.io", "JobSet"): job_set,
@@ -133,7 +134,7 @@ WORKLOADS: dict[tuple[str, str], Callable[[LiveOwner, LivePod], Gathering]] = {
 
 
 def subgroup_name(text: str) -> str:
-    """A name that a subgroup can have: itself, or a stable one where Kubernetes allows no such."""
+    """A valid subgroup name: the text itself, or a stable replacement if it is not valid."""
     plain = _NOT_IN_A_LABEL.sub("-", text.lower()).strip("-")[:_LONGEST_LABEL].strip("-")
     if plain == text:
         return plain
@@ -142,7 +143,7 @@ def subgroup_name(text: str) -> str:
 
 
 def _of_subgroups(wanted: dict[str, int], own: str) -> Gathering:
-    """A gang that needs all of some subgroups; those that need nothing are left out."""
+    """A gang that needs all of these subgroups; those that need nothing are left out."""
     if wanted.get(own, 0) < 1:
         known = ", ".join(name for name, count in wanted.items() if count > 0) or "none"
         raise Invalid(f"it needs no pods of {own!r} now (only of: {known})")
@@ -155,7 +156,7 @@ def _of_subgroups(wanted: dict[str, int], own: str) -> Gathering:
 
 
 def _count_indexes(text: str) -> int:
-    """How many indexes of an Indexed Job are named, as in "1,3-5"."""
+    """How many indexes of an Indexed Job a text such as "1,3-5" names."""
     count = 0
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
@@ -166,7 +167,7 @@ def _count_indexes(text: str) -> int:
 
 
 def _pods_of_job(spec: LiveJobSpec, over: int) -> int:
-    """How many pods a Job runs at once, of which so many will not come again."""
+    """How many pods a Job still runs in parallel; `over`: how many are finished for good."""
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     if spec.completions is None:
         return parallelism

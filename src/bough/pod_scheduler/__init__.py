@@ -1,29 +1,29 @@
 """`bough kube schedule`: a scheduler for any pods, PodGroups and Queues of a cluster.
 
-What is watched becomes a snapshot that is kept in step; the core plans; what it decides is carried
-out with requests to the apiserver, and what waits is told why. In reading order:
+The scheduler keeps a snapshot in step with its watches; the core plans on it; the decisions are
+sent to the apiserver, and gangs that wait are told why. In reading order:
 
-scheduler      everything is made here: waits for the Lease, leads, answers
-session        one leadership: listen, plan, carry out, and again
-cluster        what is watched as a snapshot, of which unchanged objects stay the same objects
-pod_view       pods as last heard of, and what was decided about them since
-strangers      pods that no gang has: what they hold on each node
-gang_maker     one gang of a PodGroup and its pods, or of a pod on its own
-quota_frame    queues and nodes as the quota tree, made anew only where they changed
-kueue_tree     the same of Cohorts and ClusterQueues of Kueue
-decisions      what is written on a PodGroup before its first pod is bound, and read by the next
-binder         binds, gang by gang, some requests at once
-evictor        tells pods to end, as far as disruption budgets allow
-workers        threads that send what the three others have, some requests at once
-reporter       statuses, conditions and events, of what is news
-sentences      the sentence about each gang
-status_text    conditions, counts and amounts as objects have them
+scheduler      the whole process: waits for the Lease, leads, answers questions
+session        one term as leader: listen, plan, carry out, repeat
+cluster        what the watches report, as a snapshot; unchanged objects keep their identity
+pod_view       pods as last reported, and what was decided about them since
+strangers      pods that belong to no gang: what they hold on each node
+gang_maker     makes one gang from a PodGroup and its pods, or from a single pod
+quota_frame    nodes and KAI's Queues as the quota tree, rebuilt only where they changed
+kueue_tree     the same for Kueue's Cohorts and ClusterQueues
+decisions      decisions written on a PodGroup before its first bind, for the next leader to read
+binder         sends binds, gang by gang, several requests in parallel
+evictor        evicts pods, as far as disruption budgets allow
+workers        the threads with which binder, evictor and reporter send requests
+reporter       writes statuses, conditions and events when there is news
+sentences      the sentence that explains each gang
+status_text    conditions, counts and amounts in the form that status fields have
 lease          which of several schedulers decides
-counters       what it counts of itself
+counters       the scheduler's own metrics
 listener       health, metrics and questions over HTTP
-questions      why something waits, and what queues have
-asking         the other side: finds the scheduler that decides, and asks it
+questions      answers why something waits, and what the queues have
+asking         the client side of that: finds the scheduler that leads, and asks it
 install        rights and a Deployment, as YAML
 definitions    PodGroup, Queue and Topology, as CustomResourceDefinitions
-kinds          what is watched and written
+kinds          the kinds of objects that are watched and written
 """

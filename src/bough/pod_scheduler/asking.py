@@ -1,4 +1,4 @@
-"""Asks the scheduler of a cluster that decides now: found by its Lease, asked with its token."""
+"""The client of a cluster's scheduler: finds the leader by its Lease, asks it with its token."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SchedulerQuestions:
         namespace: str = "bough-system",
     ) -> None:
         access = find_access(kubeconfig=kubeconfig, context=context)
-        #: The namespace of the context.
+        #: The namespace of the kubeconfig context.
         self.namespace = access.namespace
         self._client = KubeClient(access)
         self._name = lease_name(scheduler_name)
@@ -45,7 +45,7 @@ class SchedulerQuestions:
         return self._ask("/why", asked, KubeWhyAnswer)
 
     def queues(self) -> QuotaTreeAnswer:
-        """What the queues have."""
+        """What the queues of the cluster have, use and ask for."""
         return self._ask("/queues", {}, QuotaTreeAnswer)
 
     def _ask(self, path: str, asked: dict[str, str], answer: type[T]) -> T:
@@ -67,7 +67,7 @@ class SchedulerQuestions:
         target = f"{path}?{urlencode(asked)}"
         host, port, pod = _whereabouts(lease)
         if pod:
-            # The apiserver reaches it, whether this machine does or not.
+            # Through the apiserver, because this machine may have no route to the pod network.
             namespace, _, name = pod.partition("/")
             through = f"/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy{target}"
             try:
@@ -80,7 +80,7 @@ class SchedulerQuestions:
 
 
 def _whereabouts(lease: dict[str, Any]) -> tuple[str, int, str]:
-    """Host and port of the scheduler that decides, and its pod if it is one."""
+    """Host and port of the scheduler that leads, and its pod (NAMESPACE/NAME) if it runs in one."""
     spec: dict[str, Any] = lease.get("spec") or {}
     metadata: dict[str, Any] = lease.get("metadata") or {}
     if not spec.get("holderIdentity"):

@@ -1,8 +1,8 @@
-"""Binds what was planned: gang by gang in the order of the plan, some requests at once.
+"""Binds what was planned: gang by gang in the order of the plan, several requests in parallel.
 
-A gang of several pods has its decision written on its PodGroup first. What comes of each pod is
-told to the loop: refused for good (409 and 404 are answers), or bound. A request without an answer
-may have been carried out, so it is repeated until one comes.
+For a gang of several pods the decision is written on its PodGroup first. The loop is told the
+result for each pod: bound, or refused for good (409 and 404 are answers). A request that got no
+answer may have been carried out, so it is repeated until an answer comes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bough.pod_scheduler.pod_view import split_name
 from bough.pod_scheduler.workers import Workers
 
 LOG = logging.getLogger(__name__)
-#: Requests at once.
+#: How many requests are sent in parallel.
 IN_FLIGHT = 16
 
 
@@ -33,31 +33,31 @@ class Batch(NamedTuple):
 
     gang: str
     pods: tuple[PlacedPod, ...]
-    #: The key of its PodGroup; empty: it has none.
+    #: The key of its PodGroup; empty if it has none.
     group: str = ""
     group_uid: str = ""
-    #: What is written on the PodGroup first: all that is decided about the gang and not bound yet,
-    #: with these pods. Empty: nothing is written.
+    #: What to write on the PodGroup first: everything that is decided about the gang and not bound
+    #: yet, these pods included. Empty: write nothing.
     decision: tuple[PlacedPod, ...] = ()
-    #: Whether others were told to end for them.
+    #: Whether other pods were evicted to make room for them.
     nominated: bool = False
 
 
 class BindResult(NamedTuple):
-    """What came of one pod."""
+    """The result for one pod."""
 
     batch: Batch
     placed: PlacedPod
-    #: Where it is bound, which may be another node; empty: it is not.
+    #: The node that it is bound to, which may be another than planned; empty if it is not bound.
     node: str
-    #: Why not.
+    #: Why it is not bound.
     message: str = ""
-    #: Whether the same would be refused again at once.
+    #: Whether an immediate retry would be refused again.
     lasting: bool = False
 
 
 class Binder:
-    """Some threads that send what the loop decided."""
+    """Threads that send the binds that the loop decided."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class Binder:
         within_s: int = 0,
         in_flight: int = IN_FLIGHT,
     ) -> None:
-        """told:  is given what came of each pod, from any thread.
+        """told:  called with the result for each pod, from any thread.
 
-        within_s:  how long the apiserver may take for a request.
+        within_s:  how long the apiserver may work on a request.
         """
         self._client = client
         self._told = told
@@ -78,22 +78,22 @@ class Binder:
         self._waiting = 0
 
     def start(self) -> None:
-        """Begin."""
+        """Start the threads."""
         self._workers.start()
 
     def bind(self, batch: Batch) -> None:
-        """Bind the pods of a gang, after all that came before."""
+        """Bind the pods of a gang, after all batches that were added before."""
         with self._lock:
             self._waiting += len(batch.pods)
         self._workers.put(partial(self._begin, batch))
 
     @property
     def waiting(self) -> int:
-        """How many pods are not answered for."""
+        """How many pods have no result yet."""
         return self._waiting
 
     def stop(self, patience_s: float) -> None:
-        """End: gangs of which something was sent are finished, others are not begun."""
+        """Stop: finish gangs of which something was sent, and do not begin others."""
         self._workers.stop(patience_s)
         with self._lock:
             self._waiting = 0
@@ -120,7 +120,7 @@ class Binder:
         self._told(result)
 
     def _write(self, batch: Batch) -> tuple[str, bool]:
-        """Write a decision down; why that did not work."""
+        """Write a decision on its PodGroup; return why that failed, and whether that will last."""
         at = group_at(batch.group)
         annotations = {DECISION_ANNOTATION: write_decision(batch.decision)}
         body = {"metadata": {"uid": batch.group_uid, "annotations": annotations}}
@@ -158,18 +158,18 @@ class Binder:
                 return BindResult(batch, placed, placed.node)
 
     def _node_of(self, placed: PlacedPod) -> str:
-        """The node that a pod has, if it is still the same one; an earlier try may have worked."""
+        """The node of a pod if it is still the same pod: an earlier try may have worked."""
         namespace, name = split_name(placed.pod)
         try:
             pod = self._client.get(PODS, name, namespace)
         except BoughError:
-            # Not known: it counts as held until the watch says otherwise.
+            # Unknown, so the pod counts as bound until the watch says otherwise.
             return placed.node
         return (pod.spec.node_name or "") if pod.metadata.uid == placed.uid else ""
 
 
 def _is_final(error: BoughError) -> bool:
-    """Whether the same request would be refused again: it is wrong, or not allowed."""
+    """Whether the same request would be refused again: it is invalid, or forbidden."""
     if isinstance(error, Busy) or not isinstance(error, KubeRefused):
         return False
     return 400 <= error.status < 500

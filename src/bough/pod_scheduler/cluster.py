@@ -1,8 +1,7 @@
-"""What is watched, as a snapshot that is kept in step.
+"""What the watches report, as a snapshot that is kept in step.
 
-Every event touches the gang that it is about and nothing else; gangs, rows of gangs and nodes that
-did not change stay the same objects from one snapshot to the next, so that the core sees at once
-what did.
+Every event touches only the gang that it is about. Gangs, rows of gangs and nodes that did not
+change stay the same objects from one snapshot to the next, so the core sees at once what changed.
 """
 
 from __future__ import annotations
@@ -58,24 +57,24 @@ Heard = Relisted[Any] | WatchEvent[Any]
 
 
 class GangKey(NamedTuple):
-    """What a gang is made of: PodGroups come before pods on their own, both by name."""
+    """Identifies a gang by its PodGroup or single pod; PodGroups sort first, then by name."""
 
     alone: bool
     name: str
 
 
 class _Reader(NamedTuple):
-    """How what is heard of a kind is taken in."""
+    """How events of one kind are taken in."""
 
     put: Callable[[Any], object]
     remove: Callable[[str], object]
-    #: What is known; of PodGroups those of both kinds.
+    #: The names that are known; for PodGroups, those of KAI and of Kubernetes together.
     known: Collection[str]
     native: bool = False
 
 
 class ClusterView:
-    """All that was heard, and the snapshot that it makes."""
+    """Everything that the watches reported, and the snapshot made from it."""
 
     def __init__(
         self,
@@ -85,26 +84,29 @@ class ClusterView:
         grouped: bool = False,
         kueue: bool = False,
     ) -> None:
-        """grouped:  PodGroups are made of what pods belong to. kueue:  quota is Kueue's."""
+        """grouped:  PodGroups are made from the owners of pods.
+
+        kueue:  Kueue's objects set the quota, not KAI's.
+        """
         self.pods = PodView(scheduler_name, grouped=grouped)
         self.groups: dict[str, SeenGroup] = {}
         self.nodes = NodeRow()
-        #: Quota, of KAI or of Kueue.
+        #: Set if Kueue's objects set the quota; otherwise KAI's Queues do.
         self.kueue = KueueTree(self._touch_all) if kueue else None
         self.queues = self.kueue or QueueTree()
         self._topologies: dict[str, Topology] = {}
         self._classes: dict[str, PriorityClass] = {}
         self._declared = Declared(grace_ms=grace_ms)
         self._grace_ms = grace_ms
-        #: By PodGroup, whether it exists or not: the pods that name it.
+        #: For each PodGroup, existing or not: the pods that name it.
         self._members: dict[str, dict[str, None]] = {}
-        #: By PodGroup that is no gang: why.
+        #: For each PodGroup that makes no gang: why not.
         self.broken: dict[str, str] = {}
         self._checked: dict[str, tuple[PodGroup, tuple[Topology, ...], str]] = {}
-        #: By PodGroup whose gang runs with less than it needs: since when.
+        #: For each PodGroup whose gang runs with less than it needs: since when.
         self.stale_since_ms: dict[str, int] = {}
         self.gangs: dict[GangKey, Gang] = {}
-        #: By the names that plans use.
+        #: Gangs by the names that plans use.
         self.by_name: dict[str, GangKey] = {}
         self._rows: dict[str, _Row] = {}
         self._strangers = Strangers()
@@ -137,10 +139,10 @@ class ClusterView:
         }
         return {**found, kinds.NAMESPACES: _Reader(put, remove, tree.known_namespaces)}
 
-    # What is heard
+    # Taking in events
 
     def hear(self, kind: Kind[Any], heard: Heard) -> None:
-        """Take in what a watch says of a kind."""
+        """Take in an event or a list of one kind."""
         reader = self._readers[kind]
         if isinstance(heard, Relisted):
             there = {_key(each, reader) for each in heard.items}
@@ -155,39 +157,39 @@ class ClusterView:
         elif heard.kind is not WatchEventKind.BOOKMARK:
             reader.put(heard.object)
 
-    # What was decided
+    # Decisions
 
     def bind(self, pod: str, uid: str, node: str) -> None:
-        """A pod counts as held by a node, until a watch says so."""
+        """Count a pod as bound to a node, until a watch confirms it."""
         self.pods.bind(pod, uid, node)
         self._touch_pod(self.pods.seen.get(pod))
 
     def unbind(self, pod: str, uid: str) -> bool:
-        """It was not bound; whether it waits for a node again."""
+        """The bind of a pod failed; return whether the pod waits for a node again."""
         if not self.pods.unbind(pod, uid):
             return False
         self._touch_pod(self.pods.seen.get(pod))
         return True
 
     def end(self, pod: str, uid: str) -> None:
-        """A pod counts as told to end, until a watch says so."""
+        """Count a pod as told to end, until a watch confirms it."""
         self.pods.end(pod, uid)
         self._touch_pod(self.pods.seen.get(pod))
 
     def stay(self, pod: str, uid: str) -> None:
-        """It was not told to end."""
+        """A pod was not told to end after all."""
         if self.pods.stay(pod, uid):
             self._touch_pod(self.pods.seen.get(pod))
 
     def leave_ungrouped(self, pod: str, uid: str, waits: str) -> None:
-        """A pod gets no PodGroup: it is a gang of one, or `waits`."""
+        """A pod gets no PodGroup: it is a gang of one, or waits for the reason in `waits`."""
         if self.pods.leave_ungrouped(pod, uid, waits):
             self._touch_pod(self.pods.seen.get(pod))
 
     # The snapshot
 
     def take(self, now_ms: int, progress: dict[str, Progress] | None = None) -> Snapshot:
-        """What there is now."""
+        """The current snapshot."""
         self.queues.refresh(self.nodes.capacity)
         dirty = {queue for key in sorted(self._touched) for queue in self._remake(key, now_ms)}
         self._touched.clear()
@@ -217,7 +219,7 @@ class ClusterView:
         return self._last
 
     def promised(self) -> dict[str, Progress]:
-        """By gang: where a scheduler before this one was freeing room for it."""
+        """For each gang: the nodes where an earlier scheduler was freeing room for it."""
         found: dict[str, dict[str, str]] = {}
         for name in sorted(self.pods.nominated):
             pod = self.pods.seen[name]
@@ -228,11 +230,11 @@ class ClusterView:
         return {gang: Progress(nominated=True, places=pods) for gang, pods in found.items()}
 
     def without_group(self) -> Iterator[GangKey]:
-        """PodGroups that pods name and that there are not."""
+        """PodGroups that pods name but that do not exist."""
         return (GangKey(False, name) for name in self._members if name not in self.groups)
 
     def members_of(self, key: GangKey) -> Iterator[SeenPod]:
-        """The pods of ours that a gang is made of."""
+        """The pods in a gang that are ours to schedule."""
         names = (key.name,) if key.alone else self._members.get(key.name, ())
         for name in names:
             seen = self.pods.seen.get(name)
@@ -273,7 +275,7 @@ class ClusterView:
             self._touch_users(name)
 
     def _touch_users(self, claim: str) -> None:
-        """Look anew at the pods that have the volume of a claim; claims seldom change."""
+        """Look again at the pods that mount the volume of a claim; claims seldom change."""
         for pod in self.pods.seen.values():
             if claim in pod.claims:
                 self._touch_pod(pod)
@@ -295,7 +297,7 @@ class ClusterView:
         self._place_stranger(pod.name)
 
     def _place_stranger(self, name: str) -> None:
-        """Count a pod where it is, if no gang has it; or count it no more."""
+        """Count a pod on its node if it belongs to no gang; otherwise stop counting it."""
         pod = self.pods.seen.get(name)
         member = None if pod is None else self.pods.member(pod)
         if pod is None or member is None or self._is_planned(pod):
@@ -303,7 +305,7 @@ class ClusterView:
         elif holds_room(member.pod):
             self._strangers.put(name, member.pod.node or "", member.pod.requests)
         elif pod.expected_at and not pod.ours:
-            # Others evict for it: what they free is not ours to give.
+            # Another scheduler evicts pods for it: the room that this frees is not ours to give.
             self._strangers.put(name, pod.expected_at, member.pod.requests)
         else:
             self._strangers.remove(name)
@@ -312,7 +314,7 @@ class ClusterView:
         group = pod.member.group
         return pod.ours and (group is None or (group in self.groups and group not in self.broken))
 
-    # PodGroups, and what they refer to
+    # PodGroups, and the objects that they refer to
 
     def _put_group(self, written: LivePodGroup | LiveNativePodGroup) -> None:
         seen = read_group(written)
@@ -333,7 +335,7 @@ class ClusterView:
     def _touch_group(self, name: str) -> None:
         full_name = name.removesuffix(NATIVE)
         self._touched.add(GangKey(False, name))
-        # A pod on its own, or a native PodGroup, may have to change its name.
+        # A single pod or a native PodGroup of the same name may have to change its gang's name.
         self._touched.add(GangKey(True, full_name))
         self._touched.add(GangKey(False, group_key(full_name, native=True)))
 
@@ -358,7 +360,7 @@ class ClusterView:
             self._declare()
 
     def _declare(self) -> None:
-        """Gangs may mean something else now."""
+        """Rebuild what gangs refer to, such as topologies: any gang may mean something else now."""
         sound = (
             topology
             for _, topology in sorted(self._topologies.items())
@@ -375,7 +377,7 @@ class ClusterView:
     # Gangs
 
     def _remake(self, key: GangKey, now_ms: int) -> Iterator[str]:
-        """Make a gang anew; the queues whose rows are not what they were."""
+        """Make a gang anew; yield the queues whose rows changed."""
         before = self.gangs.get(key)
         after = self._make_alone(key) if key.alone else self._make_group(key, now_ms)
         if after == before:
@@ -413,12 +415,13 @@ class ClusterView:
             self._place_stranger(name)
         members = list(self._own_members(names))
         if seen is None or why or (names and not members):
-            # Without any pod of ours it is another scheduler's.
+            # A PodGroup without any pod of ours belongs to another scheduler.
             self.stale_since_ms.pop(key.name, None)
             return None
         since_ms = self.stale_since_ms.get(key.name)
         if since_ms is None:
-            # What is written down counts where a scheduler begins, and not for another time.
+            # The time written on the PodGroup counts only when its gang is first made: later
+            # on it may be left over from an earlier stale period.
             first = key not in self.gangs and seen.stale_since_ms is not None
             since_ms = seen.stale_since_ms if first else now_ms
         taken = seen.group.native and seen.group.full_name in self.groups
@@ -431,7 +434,7 @@ class ClusterView:
         return self._through_door(gang, seen.door or next(filter(None, doors), ""))
 
     def _through_door(self, gang: Gang, door: str) -> Gang:
-        """A gang in the queue that its LocalQueue leads to, where quota is Kueue's."""
+        """The gang in the ClusterQueue that its LocalQueue leads to, if Kueue sets the quota."""
         if self.kueue is None:
             return gang
         door = door or DEFAULT_DOOR
@@ -439,7 +442,7 @@ class ClusterView:
         return msgspec.structs.replace(gang, queue=queue, local_queue=door, owner=gang.namespace)
 
     def _check(self, name: str, seen: SeenGroup | None) -> str:
-        """Why a PodGroup is no gang; looked for only where it, or a topology, changed."""
+        """Why a PodGroup makes no gang; checked again only when it or a topology changed."""
         if seen is None:
             self._checked.pop(name, None)
             self.broken.pop(name, None)
@@ -463,7 +466,7 @@ class ClusterView:
 
 
 class _Row:
-    """The gangs of one queue in order."""
+    """The gangs of one queue, in order."""
 
     def __init__(self) -> None:
         self.keys: list[GangKey] = []

@@ -1,4 +1,4 @@
-"""What a scheduler counts of itself, for metrics."""
+"""What a scheduler counts about itself, for its metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bough.model.plan import Plan
 
 
 class Counters:
-    """Numbers that only rise, and those of the last plan."""
+    """Numbers that only rise, and the figures of the last plan."""
 
     def __init__(self) -> None:
         self.cycles = 0
@@ -22,14 +22,14 @@ class Counters:
         self.nominations = 0
 
     def planned(self, took_s: float, decided: Plan) -> None:
-        """One more cycle."""
+        """Count one more cycle."""
         self.cycles += 1
         self.planned_s += took_s
         self.waits = len(decided.waits)
         self.nominations = len(decided.nominations)
 
     def text(self, *, leads: bool) -> str:
-        """As Prometheus reads them."""
+        """All numbers in the text format of Prometheus."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         lines = (
             ("leads", "gauge", "Whether this scheduler decides.", int(leads)),

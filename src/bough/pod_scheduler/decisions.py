@@ -1,7 +1,7 @@
 """A decision about a gang, written on its PodGroup before the first of its pods is bound.
 
-So a gang is not left half-bound: the next leader reads what was decided, and finishes it where the
-nodes still have room, or takes it back whole.
+This way no gang stays half-bound: the next leader reads what was decided, and finishes it where
+the nodes still have room, or else takes all of it back.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from bough.pod_scheduler.cluster import ClusterView, GangKey
 from bough.pod_scheduler.gang_maker import SeenGroup
 from bough.pod_scheduler.pod_view import SeenPod, holds_room
 
-#: All annotations of an object together have 256 KiB; a decision leaves some of that to others.
+#: All annotations of an object share 256 KiB; a decision leaves some of that to others.
 LONGEST_PLAIN = 100_000
-#: Begins a decision that is compressed, and how large it may be without that.
+#: The prefix of a compressed decision, and the largest size that it may expand to: a user
+#: who may edit PodGroups could otherwise write one that fills the memory.
 COMPRESSED, MOST_EXPANDED = "zlib:", 16 * 2**20
-#: As much of a uid tells a pod from the one that had its name before: uids are random.
+#: Enough of a uid to tell a pod from an earlier pod of the same name: uids are random.
 UID_LENGTH = 8
 
 
 class PlacedPod(NamedTuple):
-    """A pod and the node that it gets."""
+    """A pod and the node that was chosen for it."""
 
     pod: str
     uid: str
@@ -37,14 +38,14 @@ class PlacedPod(NamedTuple):
 
 
 class Unfinished(NamedTuple):
-    """A decision that was not carried out to its end."""
+    """A decision that was only partly carried out."""
 
     group: str
-    #: What was not bound.
+    #: The pods that are not bound yet.
     left: tuple[PlacedPod, ...]
-    #: What was, and runs.
+    #: The pods that are bound, and run.
     bound: tuple[SeenPod, ...]
-    #: Why it cannot be finished; empty: it can.
+    #: Why it cannot be finished; empty if it can.
     obstacle: str
 
 
@@ -54,7 +55,7 @@ class _WrittenPod(msgspec.Struct, frozen=True):
 
 
 def write_decision(placed: Iterable[PlacedPod]) -> str:
-    """A decision as an annotation has it; one about thousands of pods is compressed."""
+    """A decision as the text of an annotation; one about thousands of pods is compressed."""
     pods = {each.pod: _WrittenPod(each.uid, each.node) for each in placed}
     plain = msgspec.json.encode(pods, order="sorted")
     if len(plain) <= LONGEST_PLAIN:
@@ -65,7 +66,7 @@ def write_decision(placed: Iterable[PlacedPod]) -> str:
 
 
 def read_decision(text: str) -> tuple[PlacedPod, ...]:
-    """What an annotation says; what cannot be read was not written by us, and says nothing."""
+    """The decision in an annotation; empty if we cannot have written it."""
     try:
         plain = _expanded(text) if text.startswith(COMPRESSED) else text.encode()
         found = msgspec.json.decode(plain, type=dict[str, _WrittenPod]) if plain else {}
@@ -75,15 +76,15 @@ def read_decision(text: str) -> tuple[PlacedPod, ...]:
 
 
 def _expanded(text: str) -> bytes:
-    """What was compressed, as far as it is of a size that we would have written."""
+    """Decompress a decision, up to the size that we would have written."""
     packed = base64.b64decode(text.removeprefix(COMPRESSED), validate=True)
     return zlib.decompressobj().decompress(packed, MOST_EXPANDED)
 
 
 def unfinished(view: ClusterView, snapshot: Snapshot) -> Iterator[Unfinished]:
-    """The decisions of earlier leaders that are not carried out, in the order of their names.
+    """The decisions of earlier leaders that were only partly carried out, by name of the PodGroup.
 
-    What one of them gets is no more there for the next.
+    Room that one of them gets is no longer free for those after it.
     """
     free = _free(snapshot)
     nodes = {node.name: node for node in snapshot.nodes}
@@ -118,7 +119,7 @@ def _left(
 
 
 def _is_meant(uid: str, written: str) -> bool:
-    """Whether a pod is the one of a decision, not a later one of its name."""
+    """Whether a pod is the one that was decided about, not a later one of the same name."""
     return uid == written or (len(written) == UID_LENGTH and uid.startswith(written))
 
 
@@ -143,7 +144,7 @@ def _obstacle(
 
 
 def _free(snapshot: Snapshot) -> dict[str, Resources]:
-    """What is left on each node, without anything that is still there."""
+    """What is free on each node; pods that are being deleted still hold their room."""
     free = {node.name: node.capacity for node in snapshot.nodes}
     for row in snapshot.gangs.values():
         for gang in row:

@@ -1,7 +1,7 @@
-"""The definitions of PodGroup, Queue and Topology, for clusters that have none of KAI.
+"""The definitions of PodGroup, Queue and Topology, for clusters that have none from KAI.
 
-They say what a schema can say; how fields go together is checked when an object is read, and told
-in its status.
+They check what a schema can check. Whether the fields fit together is checked when an object is
+read, and reported in its status.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _DURATION: Schema = {"type": "string", "pattern": "^([0-9]+(\\.[0-9]+)?(ms|s|m|h
 #: -1 means no limit, and is the only negative amount.
 _AMOUNT: Schema = {"type": "number", "minimum": -1}
 _TIME: Schema = {"type": "string", "format": "date-time"}
-#: The most that etcd keeps of a sensible gang; deeper trees are refused when they are read.
+#: Bounds the size of the object, as etcd stores 1.5 MiB at most; trees that are too deep are
+#: refused when they are read.
 _MOST_SUBGROUPS = 4096
 
 

@@ -1,6 +1,7 @@
-"""Ends pods for others, by the eviction API: as far as disruption budgets allow.
+"""Evicts pods to make room for others, by the eviction API, so disruption budgets hold.
 
-What a budget forbids is tried again after a while; meanwhile the gang that waits for it says so.
+What a budget forbids is tried again after a while; meanwhile the gang that needs the room says
+so in its status.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from bough.pod_scheduler.workers import Workers
 
 LOG = logging.getLogger(__name__)
 IN_FLIGHT = 4
-#: How long to wait before a budget, or an apiserver without an answer, is asked again.
+#: How long to wait before a retry, when a budget forbade an eviction or no answer came.
 AGAIN_S = 2.0
 FORBIDDEN = 403
 
@@ -32,25 +33,25 @@ class Ending(NamedTuple):
     gang: str
     pod: str
     uid: str
-    #: For which gang; empty: for none.
+    #: The gang that gets the room; empty if there is none.
     preemptor: str
-    #: Why, in a sentence for people.
+    #: Why it must end, as a sentence for people.
     message: str
 
 
 class EndResult(NamedTuple):
-    """What came of it."""
+    """The result of one attempt to evict a pod."""
 
     ending: Ending
-    #: Whether it ends, or is gone.
+    #: Whether the pod is ending, or gone.
     ended: bool
-    #: Why it does not; it is tried again unless `given_up`.
+    #: Why it is not ending; it is tried again unless `given_up`.
     message: str = ""
     given_up: bool = False
 
 
 class Evictor:
-    """Some threads that tell pods to end."""
+    """Threads that evict pods."""
 
     def __init__(
         self,
@@ -59,35 +60,35 @@ class Evictor:
         within_s: int = 0,
         in_flight: int = IN_FLIGHT,
     ) -> None:
-        """told:  is given what comes of each pod, from any thread.
+        """told:  called with the result for each pod, from any thread.
 
-        within_s:  how long the apiserver may take for a request.
+        within_s:  how long the apiserver may work on a request.
         """
         self._client = client
         self._told = told
         self._within_s = within_s
         self._workers = Workers(in_flight, "kube-evict")
         self._lock = threading.Lock()
-        #: By uid: what must end and does not yet.
+        #: By uid: the evictions that are wanted and not done.
         self._due: dict[str, Ending] = {}
 
     def start(self) -> None:
-        """Begin."""
+        """Start the threads."""
         self._workers.start()
 
     def end(self, ending: Ending) -> None:
-        """Tell a pod to end, after all that came before."""
+        """Evict a pod, after all that were added before."""
         with self._lock:
             self._due[ending.uid] = ending
         self._workers.put(partial(self._try, ending))
 
     def forget(self, uid: str) -> None:
-        """Do not try again; what was sent is not taken back."""
+        """Stop retrying; a request that was sent is not taken back."""
         with self._lock:
             self._due.pop(uid, None)
 
     def stop(self, patience_s: float) -> None:
-        """End; what was not sent is left to the next leader."""
+        """Stop; the next leader decides again about what was not sent."""
         self._workers.stop(patience_s)
 
     def _try(self, ending: Ending) -> None:
@@ -105,7 +106,7 @@ class Evictor:
         self._told(result)
 
     def _is_due(self, ending: Ending) -> bool:
-        """Whether it is wanted still, and not wanted anew since."""
+        """Whether this eviction is still wanted, and no newer one has replaced it."""
         with self._lock:
             return self._due.get(ending.uid) is ending
 
@@ -116,14 +117,14 @@ class Evictor:
         except KubeNotFound:
             return EndResult(ending, True)
         except KubeConflict as conflict:
-            # Another pod has its name now, or a budget was just being changed.
+            # Another pod has this name now, or the budget was being changed at this moment.
             return EndResult(ending, not self._is_there(ending), conflict.message)
         except Busy as busy:
             return EndResult(ending, False, busy.message)
         except NotLeading as lost:
             return EndResult(ending, False, lost.message, given_up=True)
         except KubeRefused as refused:
-            # A right that is missing may be given; until then the gang that waits says so.
+            # The missing right may still be granted; until then the waiting gang says so.
             final = 400 <= refused.status < 500 and refused.status != FORBIDDEN
             return EndResult(ending, False, refused.message, given_up=final)
         except BoughError as error:
@@ -141,7 +142,7 @@ class Evictor:
             return True
 
     def _say_why(self, ending: Ending) -> None:
-        """Note on the pod why it ends, as Kubernetes' own scheduler does; it may be gone."""
+        """Note on the pod why it ends, as Kubernetes' own scheduler does; the pod may be gone."""
         namespace, name = split_name(ending.pod)
         condition = {
             "type": DISRUPTED,

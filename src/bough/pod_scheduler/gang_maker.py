@@ -1,4 +1,4 @@
-"""One gang at a time: of a PodGroup with its pods, or of a pod that belongs to none."""
+"""Makes one gang at a time: from a PodGroup with its pods, or from a pod that belongs to none."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from bough.model.gang import Gang
 from bough.model.podgroup import MemberPod, PodGroup, PriorityClass
 from bough.model.problem import Problem, Severity
 
-#: Where it is written since when a gang has run with less than it needs.
+#: The annotation that says since when a gang has run with less than it needs.
 STALE_ANNOTATION = "kai.scheduler/stale-podgroup-timestamp"
-#: Where a decision is written before its first pod is bound.
+#: The annotation with a decision, written before its first pod is bound.
 DECISION_ANNOTATION = "bough.decision"
 
 
 class SeenGroup(NamedTuple):
-    """A PodGroup as it was last heard of."""
+    """A PodGroup as last reported."""
 
     group: PodGroup
     uid: str
-    #: What is wrong with its fields, each by itself.
+    #: What is wrong with single fields.
     problems: tuple[Problem, ...] = ()
     stale_since_ms: int | None = None
-    #: A decision that was written down and is not known to be carried out.
+    #: A decision that was written on it and may not be fully carried out.
     decision: str = ""
     status: LivePodGroupStatus = LivePodGroupStatus()
-    #: The LocalQueue of Kueue that it names; empty: none.
+    #: The LocalQueue of Kueue that it names; empty if none.
     door: str = ""
 
 
 class Declared(NamedTuple):
-    """What gangs refer to."""
+    """What gangs refer to: topologies, priority classes and the default grace period."""
 
     topologies: tuple[Topology, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()
@@ -51,7 +51,7 @@ class Declared(NamedTuple):
 
 
 def read_group(written: LivePodGroup | LiveNativePodGroup) -> SeenGroup:
-    """What a line says about a PodGroup, of KAI or of Kubernetes itself."""
+    """Read a PodGroup, of KAI or of Kubernetes itself, from what the apiserver sent."""
     if isinstance(written, LiveNativePodGroup):
         read = live_native_pod_group(written)
     else:
@@ -69,7 +69,7 @@ def read_group(written: LivePodGroup | LiveNativePodGroup) -> SeenGroup:
 
 
 def why_broken(seen: SeenGroup, topologies: Sequence[Topology]) -> str:
-    """What is wrong with a PodGroup, so that it is no gang; empty: nothing is."""
+    """Why a PodGroup cannot make a gang; empty if nothing is wrong."""
     found = (*seen.problems, *check_pod_group(seen.group, topologies or None))
     wrong = [each for each in found if each.severity is Severity.ERROR]
     return "; ".join(f"{each.field}: {each.message}" for each in wrong)
@@ -83,10 +83,10 @@ def gang_of_group(
     *,
     taken: bool = False,
 ) -> Gang:
-    """The gang of a PodGroup in which nothing is wrong; the older pod first.
+    """The gang of a valid PodGroup, its oldest pod first.
 
-    since_ms:  since when it is stale, if it is.
-    taken:  another PodGroup has its name.
+    since_ms:  since when it has been stale, if it is.
+    taken:  whether another PodGroup already uses its name.
     """
     pods = sorted(members, key=_age)
     group = with_queue(seen.group, pods)
@@ -105,7 +105,7 @@ def gang_of_group(
 
 
 def _due(since_ms: int, group: PodGroup, grace_ms: int | None) -> int:
-    """Since when it counts as stale: a grace period of its own moves that."""
+    """The time since when it counts as stale, moved if it has a grace period of its own."""
     own_s = group.staleness_grace_s
     if own_s is None or grace_ms is None:
         return since_ms

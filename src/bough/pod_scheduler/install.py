@@ -1,6 +1,6 @@
-"""`bough kube install`: what a cluster needs for the scheduler, as YAML for `kubectl apply`.
+"""`bough kube install`: what a cluster needs to run the scheduler, as YAML for `kubectl apply`.
 
-Definitions, a service account with exactly the rights that the scheduler uses, and a Deployment.
+Prints definitions, a service account with exactly the rights that it uses, and a Deployment.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bough.pod_scheduler.scheduler import lease_name
 from bough.version import VERSION
 
 IMAGE = f"bough:{VERSION}"
-#: The port that the Deployment answers on.
+#: The port on which the Deployment answers.
 PORT = 8270
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -31,7 +31,7 @@ def install_objects(
     group: bool = True,
     quota: str = "kai",
 ) -> list[dict[str, Any]]:
-    """All objects, in the order in which to make them."""
+    """All objects, in the order in which to create them."""
     return [
         *(definitions() if with_definitions else ()),
         *rights(namespace, scheduler_name, group=group, kueue=quota == "kueue"),
@@ -40,13 +40,13 @@ def install_objects(
 
 
 def write_objects(objects: list[dict[str, Any]]) -> str:
-    """Objects as documents of one YAML file."""
+    """Write objects as the documents of one YAML file."""
     text = yaml.dump_all(objects, Dumper=_Plain, sort_keys=False, explicit_start=True)
     return text.rstrip("\n")
 
 
 class _Plain(yaml.SafeDumper):
-    """Writes the same value twice where it stands twice."""
+    """Repeats a value in full instead of writing a YAML alias, which people find hard to read."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  the library's signature
         return True
@@ -55,7 +55,7 @@ class _Plain(yaml.SafeDumper):
 def rights(
     namespace: str, scheduler_name: str, *, group: bool = True, kueue: bool = False
 ) -> list[dict[str, Any]]:
-    """A service account, and all that it may do."""
+    """A service account and everything that it may do."""
     name = lease_name(scheduler_name)
     read = ("get", "list", "watch")
     grouping = ("create", "delete") if group else ()
@@ -66,7 +66,7 @@ def rights(
         _rule("", ("events",), ("create",)),
         _rule("scheduling.k8s.io", ("priorityclasses",), read),
         _rule("scheduling.run.ai", ("podgroups",), (*read, "patch", *grouping)),
-        # Kubernetes' own; the rule costs nothing where a cluster has no such objects.
+        # The native PodGroups; the rule does no harm where a cluster has no such kind.
         _rule("scheduling.k8s.io", ("podgroups",), (*read, "patch")),
         _rule("scheduling.k8s.io", ("podgroups/status",), ("patch",)),
         _rule("scheduling.run.ai", ("queues",), read),
@@ -76,7 +76,7 @@ def rights(
         *(kueue_rights() if kueue else ()),
     ]
     own = [
-        # What is created has no name yet, so that cannot be narrowed down.
+        # RBAC cannot limit `create` to a name: the object does not exist yet.
         _rule("coordination.k8s.io", ("leases",), ("create",)),
         _rule("coordination.k8s.io", ("leases",), ("get", "update"), (name,)),
         _rule("", ("secrets",), ("create",)),
@@ -98,7 +98,7 @@ def rights(
 
 
 def group_rights() -> list[dict[str, Any]]:
-    """What is needed beyond that to make PodGroups of what pods belong to."""
+    """The additional rights needed to make PodGroups from the owners of pods."""
     plurals: dict[str, list[str]] = {}
     for (group, _), kind in FOLLOWED.items():
         plurals.setdefault(group, []).append(kind.plural)
@@ -109,7 +109,7 @@ def group_rights() -> list[dict[str, Any]]:
 
 
 def kueue_rights() -> list[dict[str, Any]]:
-    """What is needed beyond that where quota is Kueue's."""
+    """The additional rights needed where Kueue's objects set the quota."""
     read = ("get", "list", "watch")
     return [
         _rule("", ("namespaces",), read),
@@ -121,7 +121,7 @@ def kueue_rights() -> list[dict[str, Any]]:
 def deployment(
     namespace: str, scheduler_name: str, image: str, *, group: bool = True, quota: str = "kai"
 ) -> dict[str, Any]:
-    """Two schedulers of which one decides."""
+    """Two replicas of the scheduler, of which one leads."""
     name = lease_name(scheduler_name)
     labels = {"app.kubernetes.io/name": name}
     return {
@@ -185,7 +185,7 @@ def _container(
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
-        # Client certificates go through a file.
+        # OpenSSL reads client certificates only from files, so they need a writable folder.
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
     }
 

@@ -1,4 +1,4 @@
-"""The kinds of objects that are watched and written, and as what they are decoded."""
+"""The kinds of objects that are watched and written, and the types that they are decoded to."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLAIMS: Kind[LiveClaim] = Kind("api/v1", "persistentvolumeclaims", LiveClaim)
 PRIORITY_CLASSES: Kind[LivePriorityClass] = Kind(
     "apis/scheduling.k8s.io/v1", "priorityclasses", LivePriorityClass, namespaced=False
 )
-#: Of Kubernetes itself; behind feature gates, so that most clusters have none.
+#: The PodGroups of Kubernetes itself: behind feature gates, so most clusters have none.
 NATIVE_POD_GROUPS: Kind[LiveNativePodGroup] = Kind(
     "apis/scheduling.k8s.io/v1alpha2", "podgroups", LiveNativePodGroup, optional=True
 )
@@ -42,14 +42,14 @@ LOCAL_QUEUES: Kind[LiveKueue] = Kind(
     "apis/kueue.x-k8s.io/v1beta2", "localqueues", LiveKueue, optional=True
 )
 NAMESPACES: Kind[LiveNamespace] = Kind("api/v1", "namespaces", LiveNamespace, namespaced=False)
-#: What Kueue's quota is made of, by kind.
+#: The kinds that Kueue's quota consists of, by name.
 KUEUES: dict[str, Kind[LiveKueue]] = {
     "Cohort": COHORTS,
     "ClusterQueue": CLUSTER_QUEUES,
     "ResourceFlavor": FLAVORS,
     "LocalQueue": LOCAL_QUEUES,
 }
-#: All that is watched.
+#: Everything that is watched.
 WATCHED: tuple[Kind[Any], ...] = (
     NODES,
     CLAIMS,
@@ -60,7 +60,7 @@ WATCHED: tuple[Kind[Any], ...] = (
     NATIVE_POD_GROUPS,
     PODS,
 )
-#: The same, where quota is Kueue's.
+#: The same where Kueue's objects set the quota.
 WATCHED_WITH_KUEUE = (
     *(kind for kind in WATCHED if kind is not QUEUES),
     *KUEUES.values(),
@@ -72,7 +72,7 @@ SECRETS: Kind[Plain] = Kind("api/v1", "secrets", Plain)
 
 
 class GroupAt(NamedTuple):
-    """Where a PodGroup is."""
+    """Where the API serves a PodGroup."""
 
     kind: Kind[Any]
     namespace: str
@@ -80,11 +80,11 @@ class GroupAt(NamedTuple):
 
     @property
     def api_version(self) -> str:
-        """As objects that refer to it say it."""
+        """The apiVersion to write in objects that refer to it."""
         return self.kind.api.removeprefix("apis/")
 
 
 def group_at(key: str) -> GroupAt:
-    """Where the PodGroup of a key is, of KAI or of Kubernetes itself."""
+    """Where the PodGroup with this key is, of KAI or of Kubernetes itself."""
     kind: Kind[Any] = NATIVE_POD_GROUPS if is_native(key) else POD_GROUPS
     return GroupAt(kind, *split_name(key.removesuffix(NATIVE)))

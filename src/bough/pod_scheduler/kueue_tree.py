@@ -1,8 +1,8 @@
-"""Cohorts, ClusterQueues, ResourceFlavors and LocalQueues of Kueue as the quota of a snapshot.
+"""Kueue's Cohorts, ClusterQueues, ResourceFlavors and LocalQueues as the quota of a snapshot.
 
-They are read as files are, by the same rules. A cycle of cohorts is kept: what hangs on it takes
-nothing new, and each of its cohorts says so. A cohort that only others name has no quota and no
-parent.
+They are read by the same rules as files. A cycle of cohorts is kept: the queues below it take
+nothing new, and each of its cohorts says so. A cohort that is only named by others has no quota
+and no parent.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from bough.model.reason import Condition
 from bough.model.workload import Flavor, LocalQueue
 
 KINDS = ("Cohort", "ClusterQueue", "ResourceFlavor", "LocalQueue")
-#: The LocalQueue of what names none, as Kueue has it.
+#: The LocalQueue of a workload that names none, as in Kueue. In this module a "door" is the
+#: LocalQueue through which a gang enters its ClusterQueue.
 DEFAULT_DOOR = "default"
-#: Values in an object; no quota has more.
+#: The most values that one object may hold; no real quota has more.
 MOST_VALUES = 100_000
 
 
@@ -42,25 +43,25 @@ class _Written(NamedTuple):
 
 
 class SaidOfCohort(NamedTuple):
-    """What a Cohort says of itself in the cluster."""
+    """What a Cohort has in the cluster beside its spec."""
 
     uid: str
     conditions: tuple[LiveCondition, ...]
 
 
 class KueueTree:
-    """All objects of Kueue that say something about quota, by kind and name."""
+    """All of Kueue's objects that set quota, by kind and name."""
 
-    #: As for Queues of KAI, of which there are none.
+    #: Empty: stands in for KAI's Queues, which `QueueTree` has.
     queues: dict[str, FairQueue]
 
     def __init__(self, doors_changed: Callable[[], object]) -> None:
-        """doors_changed:  called where gangs may come through another door into another queue."""
+        """doors_changed:  called when gangs may enter another queue, as a LocalQueue changed."""
         self._doors_changed = doors_changed
         self.queues = {}
-        #: By kind, and by name within the cluster.
+        #: By kind, then by name with the namespace.
         self.written: dict[str, dict[str, _Written]] = {name: {} for name in KINDS}
-        #: By Cohort that is declared: what it says of itself in the cluster.
+        #: For each declared Cohort: its uid and its present conditions.
         self.said: dict[str, SaidOfCohort] = {}
         self._namespaces: dict[str, dict[str, str]] = {}
         self._stale = True
@@ -69,13 +70,13 @@ class KueueTree:
         self.flavors: tuple[Flavor, ...] = ()
         self.local_queues: tuple[LocalQueue, ...] = ()
         self.namespaces: dict[str, dict[str, str]] | None = {}
-        #: By Cohort that is declared: whether it takes part, and why not.
+        #: For each declared Cohort: whether it is used, and if not, why.
         self.conditions: dict[str, Condition] = {}
         self._doors: dict[tuple[str, str], str] = {}
         self._nodes: tuple[object, object, tuple[Node, ...]] = (None, None, ())
 
     def put(self, written: LiveKueue, kind: str) -> bool:
-        """Take in an object; whether it is not what it was."""
+        """Take in an object; return whether it changed."""
         metadata = written.metadata
         name = qualified(metadata.namespace, metadata.name)
         if kind == "Cohort":
@@ -89,7 +90,7 @@ class KueueTree:
         return True
 
     def remove(self, name: str, kind: str) -> bool:
-        """An object is gone; whether it was there."""
+        """An object is gone; return whether it was known."""
         self._changed(kind)
         return self.written[kind].pop(name, None) is not None
 
@@ -110,11 +111,11 @@ class KueueTree:
 
     @property
     def known_namespaces(self) -> dict[str, dict[str, str]]:
-        """Labels by namespace."""
+        """The labels of each namespace."""
         return self._namespaces
 
     def refresh(self, _capacity: dict[str, int]) -> None:
-        """Make the tree of what there is now, if that has changed."""
+        """Rebuild the tree if anything has changed."""
         if not self._stale:
             return
         self._stale = False
@@ -142,18 +143,18 @@ class KueueTree:
         }
 
     def on_nodes(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        """Nodes with their flavors; the same object as long as neither changed."""
+        """The nodes with their flavors; the same object as long as neither changed."""
         if self._nodes[0] is not nodes or self._nodes[1] is not self.flavors:
             self._nodes = (nodes, self.flavors, with_flavors(nodes, self.flavors))
         return self._nodes[2]
 
     def queue_of(self, namespace: str | None, door: str) -> str:
-        """The ClusterQueue behind a LocalQueue; a name that none has, if there is no such door."""
+        """The ClusterQueue behind a LocalQueue; if that is missing, a name that no queue has."""
         where = namespace or DEFAULT_NAMESPACE
         return self._doors.get((where, door), f"{where}/{door}")
 
     def _wrong(self, organisation: Organisation) -> Iterator[tuple[str, str]]:
-        """What is wrong, by kind and name."""
+        """What is wrong with each object, by kind and name."""
         for kind, row in self.written.items():
             yield from ((f"{kind}/{name}", each.wrong) for name, each in row.items() if each.wrong)
         for problem in validate(organisation):
@@ -164,7 +165,7 @@ class KueueTree:
 def _closed(
     organisation: Organisation, whole: QuotaTree, wrong: dict[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """ClusterQueues that take nothing, and why: their own faults, or those of a cohort above."""
+    """ClusterQueues that take nothing, and why: a fault of their own, or of a cohort above them."""
     for queue in organisation.queues:
         for node in whole.path(TreeNode(NodeKind.QUEUE, queue.name)):
             kind = "ClusterQueue" if node.kind is NodeKind.QUEUE else "Cohort"

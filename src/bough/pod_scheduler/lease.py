@@ -1,9 +1,9 @@
-"""Which of several schedulers decides: a Lease of the cluster, which its holder renews.
+"""Which of several schedulers leads: the holder of a Lease in the cluster, which it renews.
 
-No two clocks are compared: another takes the Lease once it has not changed for its duration by
-the other's own clock. The holder counts it as lost some time before: since what it last renewed,
-counted from the moment when it asked. Nothing that it sends after that moment is carried out
-later, as each request says how long the apiserver may take for it.
+No two clocks are compared. Another scheduler takes the Lease once it has seen no change for the
+Lease's duration, by its own clock. The holder stops relying on the Lease some time earlier, counted
+from the moment when it sent its last successful renewal. A bind or an eviction that it sent before
+that cannot take effect under another leader, as it says how long the apiserver may work on it.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ LOG = logging.getLogger(__name__)
 
 
 class LeaseTimes(NamedTuple):
-    """How long what may take, all by the one time after which another one takes the Lease."""
+    """How long each step may take, derived from the duration of the Lease."""
 
     duration_s: int = 15
 
     @property
     def relied_s(self) -> float:
-        """How long the holder relies on its last renewal."""
+        """How long the holder relies on its last renewal: less than others wait."""
         return 0.6 * self.duration_s
 
     @property
     def within_s(self) -> int:
-        """How long the apiserver may take for what the holder sends."""
+        """How long the apiserver may work on a bind or an eviction of the holder."""
         return max(1, self.duration_s // 4)
 
     @property
     def every_s(self) -> float:
-        """How often it is renewed, or looked at."""
+        """How often the Lease is renewed, or checked by those that wait for it."""
         return self.duration_s / 7.5
 
     @property
     def patience_s(self) -> float:
-        """How long the apiserver may take to answer that."""
+        """How long to wait for the answer to a request about the Lease."""
         return self.duration_s / 3
 
 
 def boot_time_s() -> float:
-    """A clock that goes on while the process, or the machine, is stopped."""
+    """A clock that also runs while the process or the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -78,16 +78,16 @@ class LeaseHolder:
         self._seen: tuple[str, float] | None = None
         self._stopping = threading.Event()
         self._changed = threading.Condition()
-        #: Why the Lease cannot be had or kept; empty: nothing is wrong.
+        #: Why the Lease cannot be taken or renewed; empty if nothing is wrong.
         self.failure = ""
         self._thread = threading.Thread(target=self._run, name="kube-lease", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, *, release: bool = True) -> None:
-        """End; another one may begin at once if it is released."""
+        """Stop; if the Lease is released, another scheduler can lead at once."""
         self._stopping.set()
         with self._changed:
             self._changed.notify_all()
@@ -99,16 +99,16 @@ class LeaseHolder:
 
     @property
     def leads(self) -> bool:
-        """Whether this one decides."""
+        """Whether this scheduler leads."""
         return self._clock() < self._held_until_s
 
     def demand(self) -> None:
-        """Raise `NotLeading` unless this one decides: asked right before anything is sent."""
+        """Raise `NotLeading` unless this scheduler leads; called right before anything is sent."""
         if not self.leads:
             raise NotLeading("the Lease was not renewed in time")
 
     def wait_until_leading(self, timeout_s: float) -> bool:
-        """Wait for the Lease; whether it is held now."""
+        """Wait for the Lease; return whether it is held now."""
         with self._changed:
             self._changed.wait_for(lambda: self.leads or self._stopping.is_set(), timeout_s)
         return self.leads
@@ -125,7 +125,7 @@ class LeaseHolder:
             self._stopping.wait(self.times.every_s)
 
     def _step(self) -> None:
-        """Renew the Lease, take it, or look at it once more."""
+        """Renew the Lease, take it, or only check it."""
         asked_s = self._clock()
         try:
             lease = self._get()
@@ -137,7 +137,8 @@ class LeaseHolder:
             return
         written = self._written(lease, spec, takes=holder != self.identity)
         try:
-            # Counted from before it was asked: no other can have seen it earlier.
+            # If this works, we rely on it from `asked_s`, before the request was sent: no other
+            # scheduler can have seen the renewal earlier than that.
             self._write(written)
         except (KubeConflict, AlreadyExists):
             self._seen = None

@@ -1,6 +1,6 @@
-"""What a scheduler answers over HTTP: health and metrics to all, questions to those with its token.
+"""The scheduler's HTTP server: health and metrics for all, questions for those with its token.
 
-The token is in a Secret of the cluster, so that the rights of the cluster say who may ask.
+The token is in a Secret, so the cluster's own access rules say who may ask.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from bough.errors import BoughError, NotFound, Unauthenticated
 from bough.kube.listening import ListeningServer
 
 LOG = logging.getLogger(__name__)
-#: Where a question carries the token; apiservers that forward it take `Authorization` for theirs.
+#: The header with the token: an apiserver that forwards a question uses up `Authorization` itself.
 TOKEN_HEADER = "X-Bough-Token"  # noqa: S105  a name
-#: How long a request may take to come.
+#: How long a client may take to send its request.
 TIMEOUT_S = 10.0
-#: Questions at once; the loop waits for those under way.
+#: How many questions are answered in parallel; each one holds up the loop while it is answered.
 MOST_QUESTIONS = 4
 
 
 class Reply(NamedTuple):
-    """What is answered."""
+    """An answer."""
 
     status: int
     body: bytes
@@ -36,17 +36,17 @@ class Reply(NamedTuple):
 
 
 class Routes(NamedTuple):
-    """What can be asked."""
+    """What can be asked for."""
 
     healthy: Callable[[], Reply]
     ready: Callable[[], Reply]
     metrics: Callable[[], Reply]
-    #: By path; with the parameters of the question.
+    #: By path; each is called with the parameters of the question.
     questions: dict[str, Callable[[dict[str, str]], object]]
 
 
 class Listener:
-    """Answers in threads of its own."""
+    """Answers requests, each in a thread of its own."""
 
     def __init__(self, listen: str, token: str, routes: Routes) -> None:
         turns = threading.BoundedSemaphore(MOST_QUESTIONS)
@@ -62,11 +62,11 @@ class Listener:
         )
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread that accepts connections."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End."""
+        """Stop, and close the port."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -77,7 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def reply(self, path: str, asked: dict[str, str]) -> Reply:
-        """The answer to a question; of a listener without routes there is none."""
+        """The answer to a request; a listener overrides this with its routes."""
         return _failed(404, "not_found", f"there is no {path} for {len(asked)} parameters")
 
     def do_GET(self) -> None:
@@ -122,6 +122,6 @@ def _reply(
 
 
 def _failed(status: int, reason: str, message: str) -> Reply:
-    """As an apiserver says it, which may stand in between."""
+    """A failure in the form of an apiserver's `Status`, as one may forward the answer."""
     body = {"kind": "Status", "code": status, "reason": reason, "message": message}
     return Reply(status, msgspec.json.encode(body), "application/json")

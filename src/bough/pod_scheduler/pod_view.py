@@ -1,7 +1,7 @@
-"""Pods as they were last heard of, and what was decided about them that is not heard of yet.
+"""Pods as last reported by the watch, and decisions about them that it has not shown yet.
 
-What was bound counts as held at once, and what was told to end as ending, until a watch says so
-itself: no cycle decides about the same pod, or the same room, twice.
+A pod that was bound counts as bound at once, and one that was told to end as ending, until the
+watch says so itself: otherwise the next cycle would decide about the same pod or room again.
 """
 
 from __future__ import annotations
@@ -22,55 +22,55 @@ _SCHEDULED = "PodScheduled"
 
 
 class SeenPod(NamedTuple):
-    """A pod as it was last heard of."""
+    """A pod as last reported by the watch."""
 
     member: MemberPod
     uid: str
-    #: Whether it is for this scheduler to place, and to end.
+    #: Whether this scheduler may place and evict it.
     ours: bool
-    #: What its condition PodScheduled=False says; empty: it says nothing.
+    #: The message of its condition PodScheduled=False; empty if it has none.
     unscheduled: str = ""
-    #: The claims whose volumes it has, by their names within the cluster.
+    #: The claims whose volumes it mounts, as NAMESPACE/NAME.
     claims: tuple[str, ...] = ()
-    #: Whether a PodGroup may be made of what it belongs to.
+    #: Whether it has owners, of which a PodGroup may be made.
     owned: bool = False
-    #: The node on which room is being freed for it, as a scheduler wrote it down; empty: none.
+    #: The node on which a scheduler is freeing room for it, as its status says; empty if none.
     nominated: str = ""
-    #: The LocalQueue of Kueue that it names; empty: none.
+    #: The LocalQueue of Kueue that it names; empty if none.
     door: str = ""
 
     @property
     def name(self) -> str:
-        """Its name within the cluster."""
+        """Its name with the namespace."""
         return self.member.pod.name
 
     @property
     def expected_at(self) -> str:
-        """The node on which it will start, if it waits for that; empty: none."""
+        """The node on which it will start, while it waits for room there; empty if none."""
         return self.nominated if self.member.pod.state is PodState.PENDING else ""
 
 
 class PodView:
-    """All pods, by their names within the cluster."""
+    """All pods, by name with the namespace."""
 
     def __init__(self, scheduler_name: str, *, grouped: bool = False) -> None:
-        """grouped:  PodGroups are made of owners: until it is known of which, their pods wait."""
+        """grouped:  PodGroups are made from owners, and pods with owners wait for that."""
         self._scheduler_name = scheduler_name
         self._grouped = grouped
-        #: By pod that has no PodGroup yet: its uid, and why it waits; nothing: it needs none.
+        #: For each pod without a PodGroup: its uid, and why it waits; empty if it needs none.
         self._ungrouped: dict[str, tuple[str, str]] = {}
         self.seen: dict[str, SeenPod] = {}
-        #: By pod: its uid, and the node that it was given.
+        #: For each pod that was bound: its uid and its node.
         self._bound: dict[str, tuple[str, str]] = {}
-        #: By pod: its uid, of those that were told to end.
+        #: For each pod that was told to end: its uid.
         self._ended: dict[str, str] = {}
-        #: Claims that have their volumes.
+        #: Claims that are bound to their volumes.
         self.claims: set[str] = set()
-        #: Pods that wait for room which is being freed.
+        #: Pods for which room is being freed.
         self.nominated: set[str] = set()
 
     def read(self, written: LivePod) -> SeenPod:
-        """What a line says about a pod."""
+        """Read a pod from what the apiserver sent."""
         said = next(
             (
                 each.message
@@ -91,11 +91,11 @@ class PodView:
         )
 
     def put(self, pod: SeenPod) -> tuple[SeenPod | None, bool]:
-        """Take in a pod; what it was before, and whether that differs for a plan."""
+        """Take in a pod; return what was known before, and whether that differs for a plan."""
         before = self.seen.get(pod.name)
         was = None if before is None else self.member(before)
         if before is not None and before.member == pod.member:
-            # The same object, so that what was made of it stays the same, too.
+            # Keep the old object, so that what was made from it stays identical as well.
             pod = pod._replace(member=before.member)
         self.seen[pod.name] = pod
         if pod.expected_at:
@@ -111,7 +111,7 @@ class PodView:
         return before, not same
 
     def remove(self, name: str) -> SeenPod | None:
-        """A pod is gone."""
+        """A pod is gone; return what was known of it."""
         self._bound.pop(name, None)
         self._ended.pop(name, None)
         self._ungrouped.pop(name, None)
@@ -119,7 +119,7 @@ class PodView:
         return self.seen.pop(name, None)
 
     def member(self, pod: SeenPod) -> MemberPod:
-        """A pod with what was decided about it."""
+        """A pod with the decisions that the watch has not shown yet."""
         inner = pod.member.pod
         bound, ended = self._bound.get(pod.name), self._ended.get(pod.name)
         if bound is not None and inner.node is None:
@@ -148,19 +148,19 @@ class PodView:
         return f"the volume of claim {missing[0]}, which is not bound to any yet" if missing else ""
 
     def leave_ungrouped(self, name: str, uid: str, waits: str) -> bool:
-        """A pod has no PodGroup, as it needs none or `waits` for one; whether that is news."""
+        """A pod gets no PodGroup: it needs none, or `waits`; return whether that is news."""
         if not self._is(name, uid) or self._ungrouped.get(name) == (uid, waits):
             return False
         self._ungrouped[name] = (uid, waits)
         return True
 
     def bind(self, name: str, uid: str, node: str) -> None:
-        """A pod was given a node, which the apiserver is told now."""
+        """A pod was given a node, and the request for it is being sent."""
         if self._is(name, uid):
             self._bound[name] = (uid, node)
 
     def unbind(self, name: str, uid: str) -> bool:
-        """A pod was not given its node after all; whether that is news."""
+        """The bind of a pod failed; return whether that is news."""
         if self._bound.get(name, ("", ""))[0] != uid:
             return False
         del self._bound[name]
@@ -172,7 +172,7 @@ class PodView:
             self._ended[name] = uid
 
     def stay(self, name: str, uid: str) -> bool:
-        """A pod was not told to end after all; whether that is news."""
+        """A pod was not told to end after all; return whether that is news."""
         if self._ended.get(name) != uid:
             return False
         del self._ended[name]
@@ -183,7 +183,7 @@ class PodView:
         return seen is not None and seen.uid == uid
 
     def _settle(self, pod: SeenPod) -> None:
-        """Forget what was decided where a watch says it now, or about another pod of the name."""
+        """Forget decisions that the watch now shows, or that an earlier pod of this name got."""
         inner = pod.member.pod
         bound, ended = self._bound.get(pod.name), self._ended.get(pod.name)
         over = inner.state in _ENDED
@@ -194,7 +194,7 @@ class PodView:
 
 
 def _claims(written: LivePod) -> Iterator[str]:
-    """The claims of a pod; one that is made with it has its name and that of the volume."""
+    """The claims of a pod; the claim of an ephemeral volume is called POD-VOLUME."""
     metadata = written.metadata
     for each in written.spec.volumes or ():
         if each.persistent_volume_claim is not None:
@@ -204,11 +204,11 @@ def _claims(written: LivePod) -> Iterator[str]:
 
 
 def holds_room(pod: Pod) -> bool:
-    """Whether a pod takes room on a node."""
+    """Whether a pod occupies room on a node."""
     return pod.node is not None and pod.state not in _ENDED
 
 
 def split_name(full_name: str) -> tuple[str, str]:
-    """The namespace and the name of what a name within the cluster stands for."""
+    """Split NAMESPACE/NAME."""
     namespace, _, name = full_name.rpartition("/")
     return namespace or DEFAULT_NAMESPACE, name

@@ -1,4 +1,4 @@
-"""Questions to a scheduler that leads: why something waits, and what its queues have."""
+"""Answers to questions: why something waits, and what the queues have."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from bough.pod_scheduler.status_text import no_group
 from bough.tools.fair_queues import fair_queues_of
 from bough.tools.quota import fair_nodes, kueue_nodes
 
-#: The words for what is no gang.
+#: The reasons for objects that make no gang of ours.
 BROKEN, NO_GROUP, OTHER = "invalid", "pods", "other_scheduler"
 
 
 def why(session: Session, policy: Policy, kind: str, namespace: str, name: str) -> KubeWhyAnswer:
-    """Why a `podgroup` or a `pod` is where it is; `NotFound` if there is none."""
+    """Why a `podgroup` or a `pod` runs or waits; `NotFound` if there is none."""
     full_name = qualified(namespace, name)
     with session.looking():
         session.take_in()
@@ -42,7 +42,7 @@ def why(session: Session, policy: Policy, kind: str, namespace: str, name: str) 
                 return _short(kind, full_name, NO_GROUP, told)
             key = GangKey(group is None, full_name if group is None else group)
         else:
-            # Where both kinds have the name, KAI's is meant.
+            # If PodGroups of both kinds have this name, the question is about KAI's.
             keys = [group_key(full_name, native=each) for each in (False, True)]
             named = next((each for each in keys if each in view.groups), None)
             if named is None:

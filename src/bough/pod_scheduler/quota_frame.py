@@ -1,4 +1,4 @@
-"""Nodes and Queues as a snapshot has them, made anew only where they changed."""
+"""Nodes and Queues in the form that a snapshot has, rebuilt only where they changed."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from bough.model.workload import Flavor, LocalQueue
 
 
 class NodeRow:
-    """All nodes in the order of their names; a heartbeat changes nothing."""
+    """All nodes, sorted by name; a heartbeat changes nothing."""
 
     def __init__(self) -> None:
-        #: In order.
+        #: Sorted.
         self.names: list[str] = []
         self._nodes: list[Node] = []
         self._row: tuple[Node, ...] | None = ()
         self.capacity = capacity_of(())
 
     def put(self, written: LiveNode) -> bool:
-        """Take in a node; whether it is not what it was."""
+        """Take in a node; return whether it changed."""
         node = live_node(written)
         at = bisect_left(self.names, node.name)
         known = at < len(self.names) and self.names[at] == node.name
@@ -41,7 +41,7 @@ class NodeRow:
         return True
 
     def remove(self, name: str) -> bool:
-        """A node is gone; whether it was there."""
+        """A node is gone; return whether it was known."""
         at = bisect_left(self.names, name)
         if at == len(self.names) or self.names[at] != name:
             return False
@@ -51,7 +51,7 @@ class NodeRow:
         return True
 
     def row(self) -> tuple[Node, ...]:
-        """All of them; the same object as long as none changed."""
+        """All nodes; the same object as long as none changed."""
         if self._row is None:
             self._row = tuple(self._nodes)
         return self._row
@@ -62,20 +62,20 @@ class NodeRow:
 
 
 class QueueTree:
-    """All Queues, and the quota tree that they are together with the capacity."""
+    """All Queues, and the quota tree made from them and the capacity of the cluster."""
 
-    #: What only Kueue's quota has.
+    #: What only Kueue's quota uses: empty here.
     flavors: tuple[Flavor, ...] = ()
     local_queues: tuple[LocalQueue, ...] = ()
     namespaces: dict[str, dict[str, str]] | None = None
 
     def __init__(self) -> None:
         self._queues: dict[str, FairQueue] = {}
-        #: By queue: what is wrong with its fields.
+        #: For each queue: what is wrong with its fields; empty if nothing is.
         self._wrong: dict[str, str] = {}
         self._made_of: dict[str, int] | None = None
         self.tree = FairTree((), ())
-        #: By queue that takes no gangs: why.
+        #: For each queue that takes no gangs: why not.
         self.closed: dict[str, str] = {}
 
     @property
@@ -84,7 +84,7 @@ class QueueTree:
         return self._queues
 
     def put(self, written: LiveQueue) -> bool:
-        """Take in a Queue; whether it is not what it was."""
+        """Take in a Queue; return whether it changed."""
         queue, problems = live_queue(written)
         wrong = "; ".join(f"{each.field}: {each.message}" for each in problems)
         same = self._queues.get(queue.name) == queue
@@ -96,7 +96,7 @@ class QueueTree:
         return True
 
     def remove(self, name: str) -> bool:
-        """A Queue is gone; whether it was there."""
+        """A Queue is gone; return whether it was known."""
         self._wrong.pop(name, None)
         if self._queues.pop(name, None) is None:
             return False
@@ -104,11 +104,11 @@ class QueueTree:
         return True
 
     def on_nodes(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        """Nodes as this quota counts them."""
+        """The nodes as this quota counts them: unchanged, as KAI has no flavors."""
         return nodes
 
     def refresh(self, capacity: dict[str, int]) -> None:
-        """Make the tree of what there is now, if that has changed."""
+        """Rebuild the tree if anything has changed."""
         if self._made_of == capacity:
             return
         self._made_of = dict(capacity)

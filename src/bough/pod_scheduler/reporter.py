@@ -1,7 +1,7 @@
-"""Tells people who only have kubectl what `bough kube why` says: conditions, events and counts.
+"""Shows with plain kubectl what `bough kube why` says: writes conditions, events and counts.
 
-It compares with what the apiserver has, so nothing is written twice, also after a restart. What
-changes only in its numbers is written again after a while; bindings go before all of it.
+It compares with what the apiserver has, so nothing is written twice, even after a restart. If
+only numbers changed, they are written again after a while. Bindings are sent before all of it.
 """
 
 from __future__ import annotations
@@ -46,18 +46,19 @@ from bough.pod_scheduler.status_text import (
 from bough.pod_scheduler.workers import Workers
 
 LOG = logging.getLogger(__name__)
-#: How often gangs are looked at, and queues.
+#: How often gangs are compared, and how often queues.
 GANGS_EVERY_S, QUEUES_EVERY_S = 1.0, 5.0
-#: How long what only has other numbers waits, and how long what was sent is expected to be seen.
+#: How long to wait before only a number is updated, and how long a write may take to show up in
+#: the watch.
 NUMBERS_S, SENT_S = 30.0, 10.0
-#: How long bindings may hold it up.
+#: How long reports wait for bindings at most.
 YIELDS_S = 10.0
 IN_FLIGHT = 2
 FORBIDDEN = 403
 
 
 class _Write(NamedTuple):
-    """One request."""
+    """One request to send."""
 
     kind: Kind[Any]
     name: str
@@ -68,50 +69,50 @@ class _Write(NamedTuple):
 
 
 class _Mark(NamedTuple):
-    """What was compared when all was told."""
+    """What a gang was compared with when its report was complete."""
 
     gang: Gang | None
     status: LivePodGroupStatus | None
     told: Telling
 
     def is_still(self, gang: Gang | None, status: LivePodGroupStatus | None, told: Telling) -> bool:
-        """Whether all is the same."""
+        """Whether nothing changed since."""
         return self.gang is gang and self.status is status and self.told == told
 
 
 class Reporter:
-    """Looks at what was decided, and writes what is news in threads of its own."""
+    """Compares what was decided with what the apiserver has, and writes the news in threads."""
 
     def __init__(self, client: KubeClient, counters: Counters, busy: Callable[[], int]) -> None:
-        """busy:  how many bindings are not answered for."""
+        """busy:  how many bindings have no answer yet."""
         self._client = client
         self._counters = counters
         self._busy = busy
         self._workers = Workers(IN_FLIGHT, "kube-report")
         self._lock = threading.Lock()
-        #: By subject: what is to be written; what is newer replaces it.
+        #: For each subject: the next write; a newer one replaces it.
         self._due: dict[str, _Write] = {}
-        # The first look waits for bindings, too.
+        # The first look waits for bindings as well.
         self._looked_s = time.monotonic() - GANGS_EVERY_S
         self._queues_s = 0.0
         self._seen: tuple[object, object] | None = None
-        #: By gang that waits: why, and the sentence for it.
+        #: For each waiting gang: the reason, and its sentence.
         self._known: dict[str, tuple[Wait, str]] = {}
-        #: Gangs of which the apiserver has all.
+        #: Gangs whose report the apiserver has in full.
         self._marks: dict[GangKey, _Mark] = {}
-        #: By uid of a pod on its own: the reason of its last event.
+        #: By uid of a single pod: the reason in its last event.
         self._said: dict[str, str] = {}
-        #: What may not be written, which is said once.
+        #: What we are not allowed to write; logged once.
         self._forbidden: set[str] = set()
-        #: By subject: what was sent, and when.
+        #: For each subject: what was sent, and when.
         self._sent: dict[str, tuple[object, float]] = {}
 
     def start(self) -> None:
-        """Begin."""
+        """Start the threads."""
         self._workers.start()
 
     def stop(self, patience_s: float) -> None:
-        """End; what was not written, the next leader finds out by itself."""
+        """Stop; the next leader finds out by itself what was not written."""
         self._workers.stop(patience_s)
 
     def look(
@@ -122,7 +123,7 @@ class Reporter:
         memo: Memo,
         blocked_for: Callable[[str], str],
     ) -> None:
-        """See what there is to tell; cheap where nothing changed, and now and then at most.
+        """Report what is new; returns at once if the last look was recent.
 
         memo:  the one that the plan was just made with.
         """
@@ -158,19 +159,19 @@ class Reporter:
         self._tell_stale(view)
         self._tell_nominated(view, decided[1], now_s)
 
-    # What is told
+    # What is reported
 
     def _tell_gang(
         self, view: ClusterView, key: GangKey, gang: Gang | None, told: Telling, now_s: float
     ) -> bool:
-        """Tell what is news of a gang; whether the apiserver has all of it."""
+        """Report what is new about a gang; return whether the apiserver has all of it."""
         mark = self._marks.get(key)
         if mark is not None and mark.is_still(gang, _status(view, key), told):
             return True
         pods = list(view.members_of(key))
         done = bool(pods)
         if pods and key.name in view.groups and not key.alone:
-            # As it was when the plan was made: what was bound since is told the next time.
+            # The pods as they were when the plan was made; later binds are reported next time.
             known = _inner(view, pods) if gang is None else gang.pods
             done = self._tell_group(view.groups[key.name], gang, known, told, now_s)
         for pod in pods if told.waits else ():
@@ -199,9 +200,9 @@ class Reporter:
         return False
 
     def tell_disrupted(self, seen: SeenGroup, why: str) -> None:
-        """All of a gang ends for others, which only PodGroups of Kubernetes itself have a word for.
+        """Report that all of a gang is evicted.
 
-        Their pods are told one by one.
+        Only native PodGroups have a condition for that; the pods are marked one by one.
         """
         if seen.group.native:
             self._put_status(seen, f"disrupted/{seen.group.key}", disrupted_status(why, _now()))
@@ -209,7 +210,7 @@ class Reporter:
     def _put_status(self, seen: SeenGroup, subject: str, status: dict[str, Any]) -> None:
         at = group_at(seen.group.key)
         body = {"metadata": {"uid": seen.uid}, "status": status}
-        # Conditions of a native PodGroup are merged by type: others may write some, too.
+        # Conditions of a native PodGroup are merged by type, as others may write some as well.
         how = Patch.STRATEGIC if seen.group.native else Patch.MERGE
         self._put(subject, _Write(at.kind, at.name, at.namespace, body, how=how))
 
@@ -233,7 +234,7 @@ class Reporter:
         return False
 
     def _is_due(self, subject: str, what: object, now_s: float) -> bool:
-        """Whether it is news, or was long ago."""
+        """Whether this differs from what was sent, or was sent long ago."""
         sent = self._sent.get(subject)
         if sent is not None and sent[0] == what and now_s - sent[1] < NUMBERS_S:
             return False
@@ -273,11 +274,11 @@ class Reporter:
             sent = self._sent.get(f"queue/{name}")
             if sent is None or sent[0] != status:
                 self._put(f"queue/{name}", _Write(QUEUES, name, "", {"status": status}))
-            # What is in a queue is compared with what was last written of it.
+            # Compared with what was last written, as the status of queues is not read.
             self._sent[f"queue/{name}"] = (status, time.monotonic())
 
     def _tell_cohorts(self, tree: KueueTree) -> None:
-        """Say on cohorts that they are in a cycle, or not any more; on others, nothing."""
+        """Say on cohorts that they are in a cycle, or no longer are; on others, nothing."""
         for name, condition in tree.conditions.items():
             said = tree.said[name]
             known = next((each for each in said.conditions if each.type == condition.type), None)
@@ -308,7 +309,7 @@ class Reporter:
             self._put_event(name, about, told, reason=condition.reason)
 
     def _tell_stale(self, view: ClusterView) -> None:
-        """Write down since when gangs are stale, for the next leader."""
+        """Write on PodGroups since when they are stale, for the next leader."""
         for name, seen in view.groups.items():
             since_ms = view.stale_since_ms.get(name)
             if since_ms == seen.stale_since_ms or GangKey(False, name) not in view.gangs:
@@ -320,7 +321,7 @@ class Reporter:
                 self._put(f"stale/{name}", _Write(at.kind, at.name, at.namespace, body, ""))
 
     def _tell_nominated(self, view: ClusterView, plan: Plan, now_s: float) -> None:
-        """Write on pods where room is being freed for them, for the next leader and for others."""
+        """Write on pods where room is being freed for them, for the next leader and other tools."""
         places = {pod: node for each in plan.nominations for pod, node in each.pods.items()}
         for name in {**places, **dict.fromkeys(sorted(view.pods.nominated))}:
             pod = view.pods.seen.get(name)
@@ -335,7 +336,7 @@ class Reporter:
                 body = {"metadata": {"uid": pod.uid}, "status": status}
                 self._put(f"nominated/{name}", _Write(PODS, own_name, namespace, body))
 
-    # How it is written
+    # Sending
 
     def _put(self, subject: str, write: _Write) -> None:
         with self._lock:

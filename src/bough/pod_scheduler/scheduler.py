@@ -1,4 +1,4 @@
-"""`bough kube schedule` from its start to its end: everything is made here, and ended here."""
+"""`bough kube schedule` as a process: sets everything up, runs it, and shuts it down."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from bough.pod_scheduler.listener import Listener, Reply, Routes
 from bough.pod_scheduler.session import Session, Settings
 
 LOG = logging.getLogger(__name__)
-#: Where the Lease says how to reach its holder.
+#: The annotation of the Lease that says how to reach its holder.
 ADDRESS_ANNOTATION = "bough.address"
 POD_ANNOTATION = "bough.pod"
-#: After so long without a cycle a scheduler that leads is not healthy.
+#: A leading scheduler without a cycle for this long reports that it is not healthy.
 STUCK_S = 120.0
-#: Requests at once: bindings, evictions, and some for all else.
+#: Requests in parallel: bindings, evictions, and some for everything else.
 IN_FLIGHT = 24
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What was asked for on the command line."""
+    """The settings from the command line."""
 
     scheduler_name: str = "bough"
     policy: str | None = None
@@ -48,9 +48,9 @@ class Options(msgspec.Struct, frozen=True):
     lease_namespace: str = "bough-system"
     lease_duration: int = 15
     listen: str = ":8270"
-    #: Whether PodGroups are made of what pods belong to.
+    #: Whether PodGroups are made from the owners of pods.
     group: bool = True
-    #: Of which objects quota is: `kai` or `kueue`.
+    #: Whose objects set the quota: `kai` or `kueue`.
     quota: str = "kai"
 
 
@@ -68,12 +68,12 @@ def schedule(options: Options) -> None:
 
 
 def lease_name(scheduler_name: str) -> str:
-    """The name of the Lease, and of the Secret with the token for questions."""
+    """The name of the Lease, and of the Secret that holds the token for questions."""
     return f"bough-scheduler-{scheduler_name}"
 
 
 class Scheduler:
-    """Waits for the Lease, leads while it holds it, and answers questions meanwhile."""
+    """Waits for the Lease, leads while it holds it, and answers questions all the time."""
 
     def __init__(self, options: Options) -> None:
         kueue = options.quota == "kueue"
@@ -100,7 +100,7 @@ class Scheduler:
         )
 
     def run(self, stopping: threading.Event) -> None:
-        """Lead whenever it can, until told to stop."""
+        """Lead whenever it holds the Lease, until told to stop."""
         self._listener.start()
         self._holder.start()
         LOG.info("answering on port %d", self._listener.port)
@@ -115,11 +115,11 @@ class Scheduler:
             self._client.close()
 
     def _lead(self, stopping: threading.Event) -> None:
-        # Nothing that it writes is sent once the Lease may be another's.
+        # The guard refuses to send a write once another scheduler may hold the Lease.
         client = KubeClient(self._client.access, IN_FLIGHT, guard=self._holder.demand)
         session = Session(client, self._holder, self._settings, self._counters)
         self._session = session
-        # No pod waits for it.
+        # In a thread of its own, so that no pod waits for it.
         publishing = threading.Thread(target=self._publish_token, args=(client,), daemon=True)
         try:
             publishing.start()
@@ -132,7 +132,7 @@ class Scheduler:
             client.close()
 
     def _publish_token(self, client: KubeClient) -> None:
-        """Let those ask that may read the Secret."""
+        """Publish the token in a Secret, so that those who may read the Secret may ask."""
         name = lease_name(self._options.scheduler_name)
         data = {"token": base64.b64encode(self._token.encode()).decode()}
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
@@ -143,7 +143,7 @@ class Scheduler:
             LOG.warning("no questions can be asked: %s", error.message)
 
     def _whereabouts(self) -> dict[str, str]:
-        """How `bough kube why` finds this one: a pod through the apiserver, others directly."""
+        """How `bough kube why` reaches this process: by the apiserver if a pod, else directly."""
         host = self._options.listen.rpartition(":")[0]
         own = os.environ.get("POD_IP") or host or "127.0.0.1"
         found = {ADDRESS_ANNOTATION: f"{own}:{self._listener.port}", POD_ANNOTATION: ""}
@@ -152,7 +152,7 @@ class Scheduler:
             found[POD_ANNOTATION] = f"{namespace}/{os.environ['POD_NAME']}"
         return found
 
-    # What is answered
+    # Answers
 
     def _routes(self) -> Routes:
         return Routes(

@@ -1,4 +1,4 @@
-"""The sentence about each gang: the one of its certificate, found only where its reason changed."""
+"""The sentence about each gang, from its certificate; computed only when its reason changed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from bough.model.policy import Policy
 from bough.model.snapshot import Snapshot
 from bough.pod_scheduler.status_text import Telling, telling
 
-#: How many certificates are made at a time; the others are told the reason of the plan until then.
+#: How many certificates are made per plan; further gangs get the short reason of the plan until
+#: their turn comes.
 MOST = 100
 _ENDED = (PodState.SUCCEEDED, PodState.FAILED)
 
 
 class Sentences:
-    """The sentences of one plan; `with` it, as its cycle is played once if one is needed."""
+    """The sentences of one plan. Use it in a `with`: it replays the cycle once if it needs to."""
 
     def __init__(
         self,
@@ -30,7 +31,7 @@ class Sentences:
         memo: Memo,
         known: dict[str, tuple[Wait, str]],
     ) -> None:
-        """known:  what was told of the last plan. memo:  the one that it was made with."""
+        """known:  the sentences of the last plan. memo:  the one that this plan was made with."""
         snapshot, plan = decided
         self._waits = Waits(snapshot, policy, plan)
         self._nominated = {each.workload for each in plan.nominations}
@@ -38,7 +39,7 @@ class Sentences:
         self._known = known
         self._cycle = ExplainedCycle(snapshot, policy, memo)
         self._made = 0
-        #: By gang that waits: why, and the sentence for it.
+        #: For each waiting gang: the reason, and its sentence.
         self.told: dict[str, tuple[Wait, str]] = {}
 
     def __enter__(self) -> Sentences:
@@ -48,7 +49,7 @@ class Sentences:
         self._cycle.close()
 
     def of(self, gang: Gang, blocked_for: Callable[[str], str]) -> Telling | None:
-        """Where a gang is; `None` where that is just changing."""
+        """The state of a gang; `None` if that is changing at this moment."""
         if gang.name in self._bound:
             return None
         if gang.name in self._nominated:
@@ -68,7 +69,7 @@ class Sentences:
     def _sentence(self, gang: Gang, wait: Wait) -> str:
         name = gang.name
         asked = next((pod.unsupported for pod in gang.pods if pod.unsupported), "")
-        # What cannot be planned may be something else by now, for the same reason.
+        # The reason stays the same when a pod asks for another thing that we do not support.
         key = msgspec.structs.replace(wait, note=f"{wait.note} {asked}") if asked else wait
         before = self._known.get(name)
         if before is not None and before[0] == key:

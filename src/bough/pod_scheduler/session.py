@@ -1,7 +1,7 @@
-"""One leadership, from the first list to the last request: listen, plan, carry out, and again.
+"""One term as leader, from the first list to the last request: listen, plan, carry out, repeat.
 
-What is heard, and what came of requests, is put into an inbox by other threads; the view and the
-memo are touched under one lock, by the loop and by questions.
+Other threads put what they hear, and the results of requests, into an inbox. The view and the
+memo are used under one lock, by the loop and by questions.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from bough.pod_scheduler.lease import LeaseHolder
 from bough.pod_scheduler.reporter import Reporter
 
 LOG = logging.getLogger(__name__)
-#: How often to look where nothing happens: minimum runtimes and grace periods end without an event.
+#: How often to plan without an event: minimum runtimes and grace periods end without one.
 TICK_S = 1.0
-#: After a cycle the loop sleeps for as long as that took of the processor, within these.
+#: After a cycle the loop sleeps for the CPU time that the cycle took, within these bounds.
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.5
-#: The shortest pause while pods are being bound: most of what is heard then is that they were.
+#: The shortest pause while pods are being bound: most events then only confirm the binds.
 BINDING_PAUSE_S = 0.05
-#: How long a pod that could not be bound keeps what it was given: by then the watch has told why,
-#: or what forbids it may have changed.
+#: How long a pod that could not be bound keeps its place: by then the watch has shown why, or, if
+#: the failure is lasting, its cause may be gone.
 KEPT_S, KEPT_LASTING_S = 0.5, 10.0
-#: How long requests that were sent may take when all ends.
+#: How long requests in flight may take at shutdown.
 PATIENCE_S = 8.0
 
 
@@ -59,9 +59,9 @@ class Settings(msgspec.Struct, frozen=True):
 
     scheduler_name: str
     policy: Policy
-    #: Whether PodGroups are made of what pods belong to.
+    #: Whether PodGroups are made from the owners of pods.
     group: bool = True
-    #: Whether quota is Kueue's, and not KAI's.
+    #: Whether Kueue's objects set the quota, not KAI's.
     kueue: bool = False
 
 
@@ -95,21 +95,21 @@ class Session:
         self._binder = Binder(client, self._heard_of_bind, holder.times.within_s)
         self._evictor = Evictor(client, self._heard_of_end, holder.times.within_s)
         self._reporter = Reporter(client, counters, lambda: self._binder.waiting)
-        #: What plans leave to the next one.
+        #: What each plan hands to the next one.
         self.progress: dict[str, Progress] = {}
         self._gave_way = GaveWay()
-        #: By PodGroup, by pod: what was decided and is not answered for.
+        #: By PodGroup, then by pod: decisions that have no result yet.
         self._in_flight: dict[str, dict[str, PlacedPod]] = {}
-        #: What was not bound, and until when it keeps what it was given.
+        #: Failed binds, and until when each pod keeps its place.
         self._kept: list[tuple[float, BindResult]] = []
-        #: By uid: pods that a disruption budget, or a failure, keeps from ending.
+        #: By uid: pods that cannot be evicted yet, because of a disruption budget or a failure.
         self._blocked: dict[str, EndResult] = {}
         self.decided: tuple[Snapshot, Plan] | None = None
-        #: When it last made a step.
+        #: When the loop last made progress.
         self.beat_s = time.monotonic()
 
     def run(self, stopping: threading.Event) -> None:
-        """Decide until the Lease is lost or all ends."""
+        """Schedule until the Lease is lost or the process stops."""
         for follower in self._followers:
             follower.start()
         self._binder.start()
@@ -133,12 +133,12 @@ class Session:
 
     @property
     def failures(self) -> list[str]:
-        """Why kinds cannot be followed; one that the cluster need not have is no failure."""
+        """Why kinds cannot be followed; a missing optional kind is not a failure."""
         return [each.failure for each in self._followers if each.failure]
 
     @contextmanager
     def looking(self) -> Generator[None]:
-        """While the view and the memo stand still."""
+        """Hold the lock, so that the view and the memo do not change."""
         with self._lock:
             yield
 
@@ -147,11 +147,12 @@ class Session:
     def _wait_for_lists(self, stopping: threading.Event) -> bool:
         for follower in self._followers:
             while not follower.wait_until_listed(0.1):
-                # It waits for rights, or for the apiserver: another start would not help.
+                # Still healthy: it waits for rights or for the apiserver, and a restart would not
+                # help.
                 self.beat_s = time.monotonic()
                 if stopping.is_set() or not self._holder.leads:
                     return False
-            # While the longer lists are still on their way.
+            # Take in this list while the longer ones are still on their way.
             with self.looking():
                 self.take_in()
         return True
@@ -183,7 +184,7 @@ class Session:
         )
 
     def take_in(self) -> None:
-        """Take in what was heard."""
+        """Take in everything from the inbox, and let pods wait again whose time is up."""
         while self._inbox:
             self._inbox.popleft()()
         now_s = time.monotonic()
@@ -193,7 +194,7 @@ class Session:
             self._unbind(result)
 
     def _unbind(self, result: BindResult) -> None:
-        """Let a pod wait again; what was freed for it stays promised to it."""
+        """Let a pod wait again; room that was freed for it stays reserved for it."""
         pod, uid, node = result.placed
         gang = result.batch.gang
         if self.view.unbind(pod, uid) and result.batch.nominated:
@@ -214,7 +215,7 @@ class Session:
 
         return Follower(self._client, kind, hear)
 
-    # What was decided
+    # Carrying out decisions
 
     def _carry_out(self, decided: Plan) -> None:
         why = excess_texts(self.memo, decided, OBJECT_WORDS) if decided.evictions else {}
@@ -238,7 +239,10 @@ class Session:
         self._binder.bind(self._batch(key, gang, placed)._replace(nominated=nominated))
 
     def _batch(self, key: GangKey, gang: str, placed: tuple[PlacedPod, ...]) -> Batch:
-        """What is sent for a gang; one pod by itself is bound or not, and leaves nothing half."""
+        """What to send for a gang.
+
+        A single pod needs no written decision: it is bound or not, and cannot be left half-bound.
+        """
         if key.alone:
             return Batch(gang, placed)
         group = self.view.groups[key.name]
@@ -250,7 +254,10 @@ class Session:
         return Batch(gang, placed, key.name, group.uid, tuple(in_flight.values()))
 
     def _waits(self, pods: set[str]) -> bool:
-        """Whether any of some pods waits: what was once decided about it must not count."""
+        """Whether any of these pods still waits.
+
+        Then the old decision about it must be overwritten, or a later leader would carry it out.
+        """
         known = (self.view.pods.seen.get(name) for name in pods)
         return any(pod and pod.member.pod.state is PodState.PENDING for pod in known)
 
@@ -273,7 +280,7 @@ class Session:
         self._evictor.end(Ending(gang, pod, uid, preemptor, why))
 
     def _note_progress(self, decided: Plan) -> None:
-        """What a plan leaves to the next one."""
+        """Keep what the plan hands to the next one."""
         found = {
             each.workload: Progress(nominated=True, places=each.pods)
             for each in decided.nominations
@@ -292,7 +299,7 @@ class Session:
             self._bell.set()
 
     def _give_up_endings(self, decided: Plan) -> None:
-        """Let pods stay that could not be ended for a gang which no longer waits for them."""
+        """Stop trying to evict pods for a gang that no longer waits for their room."""
         waiting = {each.workload for each in decided.nominations}
         for uid, result in list(self._blocked.items()):
             ending = result.ending
@@ -304,14 +311,14 @@ class Session:
                 self.view.stay(ending.pod, uid)
 
     def blocked_for(self, gang: str) -> str:
-        """Which pods a gang waits for that must not end yet, and why; empty: for none."""
+        """The pods that block a gang because they must not end yet, and why; empty if none do."""
         found = [each for each in self._blocked.values() if each.ending.preemptor == gang]
         if not found:
             return ""
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         return f"pod {found[0].ending.pod} may not end yet: {found[0].message}{more}"
 
-    # What came of it
+    # Results
 
     def _heard_of_ungrouped(self, pod: str, uid: str, waits: str) -> None:
         self._put(lambda: self.view.leave_ungrouped(pod, uid, waits))
@@ -354,7 +361,7 @@ class Session:
                 LOG.info("%s may not end yet: %s", ending.pod, result.message)
             self._blocked[ending.uid] = result
 
-    # What the leader before left
+    # What the last leader left unfinished
 
     def _recover(self) -> None:
         self.take_in()

@@ -1,4 +1,4 @@
-"""What is told about gangs and queues in their objects: conditions, counts and amounts."""
+"""What the status of gangs and queues says: conditions, counts and amounts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from bough.model.snapshot import Snapshot
 
 #: The condition of a PodGroup that says whether it has what it needs.
 SCHEDULED = "Scheduled"
-#: The same condition of a PodGroup of Kubernetes itself, its reasons, and the one of a gang that
-#: ends for others.
+#: The same for a native PodGroup, with its reasons, and the condition of a gang that is evicted for
+#: others.
 NATIVE_SCHEDULED = "PodGroupScheduled"
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 DISRUPTED, PREEMPTED = "DisruptionTarget", "PreemptionByScheduler"
-#: Kubernetes takes no longer texts in events.
+#: Kubernetes accepts no longer texts in events.
 LONGEST = 1000
-#: Reasons in the words of KAI; all others are errors of pods.
+#: The words that KAI uses for these reasons; all others are reported as errors of pods.
 _KAI_REASONS = {
     WaitReason.QUEUE: "QueueDoesNotExist",
     WaitReason.QUOTA: "NonPreemptibleOverQuota",
@@ -34,22 +34,22 @@ _POD_ERRORS = "PodSchedulingErrors"
 
 
 class Telling(NamedTuple):
-    """Where a gang is, in one word and one sentence."""
+    """The state of a gang, in one word and one sentence."""
 
-    #: As a condition has it, `Quota` or `Running`.
+    #: In the form of a condition's reason: `Quota`, `Running`.
     reason: str
     message: str
     waits: bool
 
 
 def telling(reason: str, message: str, *, waits: bool) -> Telling:
-    """The same in the form that conditions and events have: a word in camel case."""
+    """Make one; the reason becomes a word in camel case, as conditions and events have it."""
     word = "".join(part.capitalize() for part in reason.replace(" ", "_").split("_")) or "Waits"
     return Telling(word, message[:LONGEST], waits)
 
 
 def no_group(group: str) -> Telling:
-    """What is told of a pod that waits for a PodGroup which there is not."""
+    """What to report of a pod whose PodGroup does not exist."""
     text = f"it waits: PodGroup {group}, to which it belongs, does not exist"
     return telling("pods", text, waits=True)
 
@@ -57,7 +57,7 @@ def no_group(group: str) -> Telling:
 def group_status(
     gang: Gang | None, pods: Iterable[Pod], told: Telling, now: str, before: LivePodGroupStatus
 ) -> dict[str, Any]:
-    """The status of a PodGroup; `None`: it is no gang."""
+    """The status of a PodGroup; `gang` is `None` if it makes none."""
     pods = tuple(pods)
     counts = _counts(pods)
     said = next((each for each in before.conditions or () if each.type == SCHEDULED), None)
@@ -86,7 +86,7 @@ def group_status(
 
 
 def native_status(told: Telling, now: str, before: LivePodGroupStatus) -> dict[str, Any]:
-    """The status of a PodGroup of Kubernetes itself: conditions, in the words of its API."""
+    """The status of a native PodGroup: conditions, in the words of its API."""
     said = {each.type: each for each in before.conditions or ()}
     reason, message = told.reason, told.message
     if told.waits:
@@ -102,13 +102,13 @@ def native_status(told: Telling, now: str, before: LivePodGroupStatus) -> dict[s
 
 
 def disrupted_status(why: str, now: str) -> dict[str, Any]:
-    """What a PodGroup of Kubernetes itself is told when all of it ends for others."""
+    """The status of a native PodGroup when all of it is evicted for others."""
     condition = _condition(DISRUPTED, True, PREEMPTED, why[:LONGEST])
     return {"conditions": [{**condition, "lastTransitionTime": now}]}
 
 
 def is_told(status: dict[str, Any], before: LivePodGroupStatus) -> bool:
-    """Whether the apiserver has a status already, but for amounts and times."""
+    """Whether the apiserver has this status already, apart from amounts and times."""
     said = {each.type: each for each in before.conditions or ()}
     for wanted in status["conditions"]:
         found = said.get(wanted["type"])
@@ -123,7 +123,7 @@ def is_told(status: dict[str, Any], before: LivePodGroupStatus) -> bool:
 
 
 def said_reason(before: LivePodGroupStatus) -> str:
-    """The word that was told last."""
+    """The reason that was last reported."""
     for each in before.conditions or ():
         if each.type == SCHEDULED:
             return each.reason
@@ -137,12 +137,12 @@ def _condition(kind: str, status: bool, reason: str, message: str) -> dict[str, 
 
 
 def amounts(pods: Iterable[Pod]) -> dict[str, str]:
-    """What pods ask for together, as quantities."""
+    """What pods ask for in total, as quantities."""
     return _written(_total(pod.requests for pod in pods))
 
 
 def queue_statuses(snapshot: Snapshot, queues: dict[str, FairQueue]) -> dict[str, dict[str, Any]]:
-    """By Queue: what it and all below it use and ask for."""
+    """For each Queue: what it and all queues below it use and ask for."""
     held: dict[str, list[Resources]] = {name: [] for name in queues}
     guaranteed: dict[str, list[Resources]] = {name: [] for name in queues}
     asked: dict[str, list[Resources]] = {name: [] for name in queues}
@@ -177,7 +177,7 @@ def queue_statuses(snapshot: Snapshot, queues: dict[str, FairQueue]) -> dict[str
 
 
 def _path(name: str, queues: dict[str, FairQueue]) -> Iterable[str]:
-    """A queue and those above it, as far as they exist; a cycle ends where it closes."""
+    """A queue and those above it that exist; in a cycle, each queue once."""
     seen: dict[str, None] = {}
     at: str | None = name
     while at is not None and at in queues and at not in seen:

@@ -1,7 +1,7 @@
-"""Pods that no gang has: of other schedulers, and of PodGroups that are missing or not valid.
+"""Pods that belong to no gang: those of other schedulers, and of missing or invalid PodGroups.
 
-They hold room and no quota: for each node they are one gang in a queue that does not exist, which
-no plan touches.
+They occupy room but no quota: on each node they form one gang in a queue that does not exist, so
+no plan touches them.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Iterable
 from bough.model.cluster import Resources
 from bough.model.gang import Gang, Pod, PodState
 
-#: No Queue can be called so: what is in it counts against none.
+#: No Queue can have this name, so what is in it counts against no quota.
 OTHERS = "(others)"
 
 
 class Strangers:
-    """What such pods hold on each node, made anew only where it changed."""
+    """What such pods hold on each node, summed up again only where it changed."""
 
     def __init__(self) -> None:
-        #: By node, by pod.
+        #: By node, then by pod.
         self._held: dict[str, dict[str, Resources]] = {}
         self._at: dict[str, str] = {}
         self._gangs: dict[str, Gang] = {}
@@ -27,14 +27,14 @@ class Strangers:
         self._row: tuple[Gang, ...] = ()
 
     def put(self, pod: str, node: str, requests: Resources) -> None:
-        """A pod holds room on a node."""
+        """Count a pod on a node."""
         self.remove(pod)
         self._at[pod] = node
         self._held.setdefault(node, {})[pod] = requests
         self._touched.add(node)
 
     def remove(self, pod: str) -> None:
-        """A pod holds nothing, or a gang has it."""
+        """Stop counting a pod: it holds nothing any more, or belongs to a gang."""
         node = self._at.pop(pod, None)
         if node is not None:
             del self._held[node][pod]

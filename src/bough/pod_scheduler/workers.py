@@ -1,6 +1,6 @@
-"""Threads that send requests for the loop: as many at once as there are threads.
+"""Threads that send requests for the loop, one request per thread at a time.
 
-What has begun goes before what has not. What did not work may be put off for a while.
+Jobs that continue something come before new ones. A job that failed can be put off for a while.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ Job = Callable[[], object]
 
 
 class Workers:
-    """Some threads, and what they have to do."""
+    """Threads, and the jobs that they have to do."""
 
     def __init__(self, count: int, name: str) -> None:
         self._changed = threading.Condition()
         self._begun: deque[Job] = deque()
         self._waiting: deque[Job] = deque()
-        #: By when they are due; the number keeps those of one moment in order.
+        #: By due time; the number keeps jobs with the same time in order.
         self._later: list[tuple[float, int, Job]] = []
         self._numbers = itertools.count()
         self._busy = 0
-        #: Nothing is begun any more; and nothing is done any more.
+        #: First no new job is accepted; then none is run.
         self._stopping = self._closing = False
         self._threads = [
             threading.Thread(target=self._run, name=f"{name}-{number}", daemon=True)
@@ -37,12 +37,12 @@ class Workers:
         ]
 
     def start(self) -> None:
-        """Begin."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
     def stop(self, patience_s: float) -> None:
-        """End: what has begun is finished, what has not is dropped."""
+        """Stop: finish what was begun, drop the rest."""
         until_s = time.monotonic() + patience_s
         with self._changed:
             self._stopping = True
@@ -57,21 +57,21 @@ class Workers:
                 thread.join(max(0.1, until_s - time.monotonic()))
 
     def put(self, job: Job) -> None:
-        """Do something new, after all that came before."""
+        """Add a new job, after all others."""
         with self._changed:
             if not self._stopping:
                 self._waiting.append(job)
                 self._changed.notify()
 
     def go_on(self, jobs: Iterable[Job]) -> None:
-        """Do what belongs to something that has begun, before anything new."""
+        """Add jobs that continue something already begun; they run before anything new."""
         with self._changed:
             before = len(self._begun)
             self._begun.extend(jobs)
             self._changed.notify(len(self._begun) - before)
 
     def put_off(self, job: Job, wait_s: float) -> None:
-        """Do something after a while."""
+        """Add a job that runs after a while."""
         with self._changed:
             if not self._stopping:
                 due = (time.monotonic() + wait_s, next(self._numbers), job)
@@ -79,7 +79,7 @@ class Workers:
                 self._changed.notify()
 
     def pause(self, wait_s: float) -> bool:
-        """Let a job wait before its next try; whether there is none, as all ends."""
+        """Wait inside a job before its next try; return whether to give up, as the threads stop."""
         with self._changed:
             return self._changed.wait_for(lambda: self._closing, wait_s)
 
@@ -106,7 +106,7 @@ class Workers:
             return None
 
     def _wake_due(self) -> float | None:
-        """Line up what is due; how long until the next."""
+        """Queue the jobs that are due; return how long until the next."""
         now_s = time.monotonic()
         while self._later and self._later[0][0] <= now_s:
             self._waiting.append(heapq.heappop(self._later)[2])
