@@ -1,7 +1,7 @@
-"""Where the apiserver is, which certificates to trust, and who we are.
+"""Where the apiserver is, which certificates to trust, and how to prove who we are.
 
-Files of certificates and tokens are read again when they change, so what is issued for an hour may
-be replaced under a server that runs for months.
+Files with certificates and tokens are read again when they change, because credentials that are
+valid for an hour are replaced while a server runs for months.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class KubeCredential(NamedTuple):
     """What proves who we are: a token, a certificate, or neither."""
 
     token: str = ""
-    #: A certificate and its key as PEM; of both or of neither.
+    #: A certificate and its key as PEM; both are set, or neither is.
     certificate: str = ""
     key: str = ""
 
@@ -33,12 +33,12 @@ class CredentialSource(Protocol):
         ...
 
     def refused(self, credential: KubeCredential) -> bool:
-        """The apiserver did not accept it; whether asking again may give another one."""
+        """The apiserver refused this credential; return whether another one can be had."""
         ...
 
 
 class Text:
-    """A text that was given, or is in a file that may change."""
+    """A fixed text, or the contents of a file that may change."""
 
     def __init__(self, text: str = "", path: str = "") -> None:
         self._text = text
@@ -62,12 +62,12 @@ class Text:
         return self._text
 
     def forget(self) -> None:
-        """Read the file again the next time, changed or not."""
+        """Read the file again the next time, even if it seems unchanged."""
         self._seen = None
 
 
 class FixedCredential:
-    """A token and a certificate, given or in files."""
+    """A token and a certificate, fixed or from files."""
 
     def __init__(
         self, token: Text | None = None, certificate: Text | None = None, key: Text | None = None
@@ -77,20 +77,20 @@ class FixedCredential:
         self._key = key or Text()
 
     def credential(self) -> KubeCredential:
-        """What the files say now."""
+        """The current credential, from the files as they are now."""
         return KubeCredential(
             self._token.read().strip(), self._certificate.read(), self._key.read()
         )
 
     def refused(self, credential: KubeCredential) -> bool:
-        """Files may have been replaced in the same instant, and at the same size."""
+        """Read the files again: a replaced one can have the same time and size as before."""
         for text in (self._token, self._certificate, self._key):
             text.forget()
         return self.credential() != credential
 
 
 class Access:
-    """All that is needed to reach one apiserver as one user."""
+    """Everything needed to reach one apiserver as one user."""
 
     def __init__(
         self,
@@ -103,19 +103,20 @@ class Access:
     ) -> None:
         self.address = read_address(server)
         self.credentials = credentials
-        #: The certificates to trust; `None`: those that this machine trusts.
+        #: The certificates to trust; `None`: those that the operating system trusts.
         self._authority = authority
         self.tls_server_name = tls_server_name or self.address.hostname or ""
-        #: The namespace of the context.
+        #: The namespace of the kubeconfig context.
         self.namespace = namespace
         self._lock = threading.Lock()
         self._made_of: tuple[str, str, str] | None = None
         self._context: ssl.SSLContext | None = None
 
     def context(self, credential: KubeCredential) -> ssl.SSLContext | None:
-        """How to verify the apiserver and to show a certificate; `None`: a plain connection.
+        """How to verify the apiserver and which certificate to present; `None`: no TLS.
 
-        The same object as long as nothing changed, so that it tells when to connect anew.
+        The object stays the same until something changes: a connection with another one must not be
+        reused.
         """
         if self.address.scheme == "http":
             return None
@@ -129,7 +130,7 @@ class Access:
 
 
 def read_address(server: str) -> SplitResult:
-    """The address of an apiserver; a plain connection is allowed on the loopback only."""
+    """Parse the address of an apiserver; plain HTTP is allowed on the loopback only."""
     try:
         address = urlsplit(server)
         _ = address.port
@@ -143,14 +144,14 @@ def read_address(server: str) -> SplitResult:
 
 
 def _make_context(trusted: str, certificate: str, key: str) -> ssl.SSLContext:
-    """A context that verifies the other side, always."""
+    """A TLS context that always verifies the other side."""
     try:
         context = ssl.create_default_context(cadata=trusted or None)
     except ssl.SSLError as error:
         raise Invalid(f"certificate-authority: no certificates in PEM: {error.reason}") from None
-    # Python 3.13 wants extensions that authorities of many clusters were made without.
+    # Python 3.13 requires extensions that the authorities of many clusters do not have.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    # OpenSSL reads certificates of a client from files alone.
+    # OpenSSL reads client certificates only from files.
     if certificate:
         with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
             file.write(f"{certificate}\n{key}\n")

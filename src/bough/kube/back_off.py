@@ -1,4 +1,7 @@
-"""How long to wait after failures in a row: longer each time, up to a bound, and never in step."""
+"""How long to wait after failures in a row: longer each time, bounded, and random.
+
+Randomness keeps several clients from retrying in step.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import random
 
 
 class BackOff:
-    """Doubles from `first_s` up to `most_s`; each wait is random, at least half of that."""
+    """Doubles from `first_s` up to `most_s`; each wait is a random part of that, at least half."""
 
     def __init__(self, first_s: float = 0.2, most_s: float = 20.0) -> None:
         self._first_s = first_s
@@ -14,7 +17,7 @@ class BackOff:
         self._next_s = first_s
 
     def wait_s(self) -> float:
-        """How long to wait now; the next wait is longer."""
+        """How long to wait now; each call returns a longer time than the last, up to the bound."""
         bound, self._next_s = self._next_s, min(2 * self._next_s, self._most_s)
         return bound * random.uniform(0.5, 1.0)  # noqa: S311
 

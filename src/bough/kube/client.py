@@ -1,4 +1,4 @@
-"""The calls of Kubernetes' API that Bough makes; each is one request, from any thread.
+"""The calls to the Kubernetes API that Bough makes; each is one request, from any thread.
 
     client = KubeClient(find_access(kubeconfig=None, context=None))
     client.create(PODS, {"metadata": {"name": "a"}, "spec": {...}}, namespace="bough")
@@ -6,9 +6,9 @@
     for event in client.watch(PODS, listing.version, namespace="bough"):
         ...
 
-What the apiserver refuses is raised as `failures.KubeRefused` (KubeNotFound, AlreadyExists,
+If the apiserver refuses a request, `failures.KubeRefused` is raised (KubeNotFound, AlreadyExists,
 KubeConflict, Gone, Busy); if no answer came, `failures.Unreachable`. To follow a kind for ever,
-whatever fails meanwhile: `watching.Follower`.
+through all failures, use `watching.Follower`.
 """
 
 from __future__ import annotations
@@ -29,79 +29,79 @@ from bough.kube.objects import Kind
 
 T = TypeVar("T")
 
-#: Objects on one page of a list.
+#: How many objects one page of a list has.
 PAGE = 500
-#: How long a watch may be silent: the apiserver sends a bookmark each minute at the latest.
+#: How long a watch may be silent: the apiserver sends a bookmark at least once a minute.
 WATCH_SILENCE_S = 100.0
-#: A task can be silent for long; the kernel checks that its machine is still there.
+#: A task may print nothing for long; TCP keepalive notices if its machine is gone.
 LOG_SILENCE_S = 3_600.0
 logger = logging.getLogger(__name__)
-#: The longest line of a watch; etcd keeps objects of at most 1.5 MiB.
+#: The longest line of a watch; etcd stores objects of at most 1.5 MiB.
 MAXIMUM_LINE = 32 << 20
 MEBIBYTE = 1 << 20
-#: How much longer than the apiserver itself an answer may take.
+#: How much longer than the apiserver's own limit we wait for an answer.
 ANSWER_S = 2
 
 
 class Patch(StrEnum):
-    """The form of a patch."""
+    """The format of a patch."""
 
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
     JSON = "application/json-patch+json"
-    #: Everything that one manager wants; what is missing is created. Needs `manager`.
+    #: All fields that one manager wants; a missing object is created. Needs `manager`.
     APPLY = "application/apply-patch+yaml"
 
 
 class WatchEventKind(StrEnum):
-    """What happened to an object that is watched."""
+    """What happened to a watched object."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
-    #: Nothing happened; all that happened up to `version` was told.
+    #: No change; everything up to `version` has been reported.
     BOOKMARK = "BOOKMARK"
 
 
 class WatchEvent(NamedTuple, Generic[T]):
-    """One thing that happened; of a bookmark the object has only a version."""
+    """One event; the object of a bookmark has only a version."""
 
     kind: WatchEventKind
     object: T
-    #: Where to continue a watch.
+    #: The version from which to continue a watch.
     version: str
 
 
 class Listing(NamedTuple, Generic[T]):
-    """All objects of a kind at one moment."""
+    """All objects of a kind at one point in time."""
 
     items: list[T]
-    #: Where to begin a watch.
+    #: The version from which to start a watch.
     version: str
 
 
 class KubeClient:
-    """One apiserver, as one user. At most `in_flight` requests at once, streams not counted."""
+    """One apiserver, as one user. At most `in_flight` parallel requests, not counting streams."""
 
     def __init__(
         self, access: Access, in_flight: int = 16, timeout_s: float = 30.0, guard: Guard = None
     ) -> None:
-        """guard:  called right before a write is sent; what it raises keeps it from being sent."""
+        """guard:  called right before a write is sent; it raises to prevent that."""
         self.access = access
         self._connections = Connections(access, in_flight, timeout_s, guard=guard)
 
     def close(self) -> None:
-        """Close the connections that rest; streams end by their own `close`."""
+        """Close idle connections; streams have their own `close`."""
         self._connections.close()
 
     def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
-        """One object; `NotFound` if it is not there."""
+        """One object; raises `KubeNotFound` if it does not exist."""
         return self._object(kind, Request("GET", path(kind, namespace, name)))
 
     def list(
         self, kind: Kind[T], namespace: str = "", labels: str = "", fields: str = ""
     ) -> Listing[T]:
-        """All objects, of one namespace or (none is given) of all; read page by page.
+        """All objects of one namespace or, if none is given, of all; read page by page.
 
         `labels` and `fields` are selectors: `bough.site=3f,!done`, `spec.nodeName=a`.
         """
@@ -114,7 +114,7 @@ class KubeClient:
             try:
                 listed = _read_page(kind, self._connections.ask(request))
             except Gone:
-                # The first pages are too old for the next one: all at once then.
+                # The snapshot behind the first pages has expired: read everything in one request.
                 if not token:
                     raise
                 items, token, page = [], "", 0
@@ -134,9 +134,9 @@ class KubeClient:
         timeout_s: int = 300,
         opened: Callable[[Stream], object] | None = None,
     ) -> Generator[WatchEvent[T]]:
-        """What happens after `version`, until the apiserver ends it (after about `timeout_s`).
+        """Yield what happens after `version`, until the apiserver stops (after about `timeout_s`).
 
-        Raises `Gone` if that version is too old, also in the middle. `opened` is given the stream,
+        Raises `Gone` if that version is too old, possibly in the middle. `opened` gets the stream,
         whose `close` ends the watch from another thread.
         """
         query = {
@@ -160,14 +160,14 @@ class KubeClient:
             stream.release()
 
     def create(self, kind: Kind[T], body: object, namespace: str = "") -> T:
-        """Make an object, of a dictionary or of a struct; `AlreadyExists` if its name is taken."""
+        """Create an object from a dictionary or a struct; `AlreadyExists` if its name is taken."""
         request = Request("POST", path(kind, namespace), msgspec.json.encode(body))
         return self._object(kind, request)
 
     def replace(
         self, kind: Kind[T], name: str, body: object, namespace: str = "", below: str = ""
     ) -> T:
-        """Write an object anew; with a `resourceVersion` in it: `Conflict` if it has another."""
+        """Replace an object; `KubeConflict` if the body has an outdated `resourceVersion`."""
         target = path(kind, namespace, name, below)
         return self._object(kind, Request("PUT", target, msgspec.json.encode(body)))
 
@@ -194,18 +194,19 @@ class KubeClient:
         uid: str = "",
         grace_s: int | None = None,
     ) -> None:
-        """Delete an object; with a `uid`, only that one: another of its name is a `Conflict`.
+        """Delete an object; with a `uid`, only that one: `KubeConflict` if another has its name.
 
-        `grace_s` says how long a pod may take; 0 removes it at once, without waiting for its node.
+        `grace_s` is the time that a pod gets to end; 0 removes it at once, without waiting for its
+        node.
         """
         options = _delete_options(uid, grace_s)
         target = path(kind, namespace, name)
         self._connections.ask(Request("DELETE", target, msgspec.json.encode(options)))
 
     def bind(self, name: str, namespace: str, node: str, uid: str = "", within_s: int = 0) -> None:
-        """Give a pod its node; `Conflict` if it has one, or another pod has its name now.
+        """Bind a pod to a node; `KubeConflict` if it is bound, or another pod has its name now.
 
-        `within_s`: the apiserver gives up after that time, so that nothing happens later.
+        `within_s`: the apiserver gives up after this time, so that nothing happens later.
         """
         body = {
             "apiVersion": "v1",
@@ -225,7 +226,7 @@ class KubeClient:
         grace_s: int | None = None,
         within_s: int = 0,
     ) -> None:
-        """End a pod as far as its disruption budgets allow; if they do not: `Busy`.
+        """Evict a pod if its disruption budgets allow it; otherwise raise `Busy`.
 
         `within_s` as for `bind`.
         """
@@ -250,10 +251,10 @@ class KubeClient:
         limit_bytes: int = 0,
         opened: Callable[[Stream], object] | None = None,
     ) -> Generator[bytes]:
-        """The lines that a container wrote, each with its time before it and a line break after.
+        """The lines that a container wrote, each with its time in front and a line break after it.
 
-        The last line may lack its line break. `since_time` (RFC 3339) is rounded to whole seconds
-        by the apiserver, so lines that were read before come again and must be skipped.
+        The last line may lack its line break. The apiserver rounds `since_time` (RFC 3339) to whole
+        seconds, so lines that were read before come again, and the caller must skip them.
         """
         query = {
             "container": container,
@@ -272,7 +273,7 @@ class KubeClient:
             stream.release()
 
     def is_ready(self) -> bool:
-        """Whether the apiserver says that it is ready; when it has just started it is not."""
+        """Whether the apiserver says that it is ready, which it is not right after its start."""
         try:
             self._connections.ask(Request("GET", "/readyz"))
         except KubeFailure:
@@ -287,7 +288,7 @@ class KubeClient:
         timeout_s: float | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """Any other request, such as GET /version: plain values in and out."""
+        """Any other request, such as GET /version; values are plain JSON."""
         sent = b"" if body is None else msgspec.json.encode(body)
         more = tuple((headers or {}).items())
         answer = self._connections.ask(Request(method, target, sent, headers=more), timeout_s)
@@ -298,7 +299,7 @@ class KubeClient:
 
 
 def path(kind: Kind[Any], namespace: str = "", name: str = "", below: str = "") -> str:
-    """The path of a kind of objects, of one object, or of a subresource of it."""
+    """The path of a kind, of one object, or of a subresource of an object."""
     parts = [kind.api]
     if namespace and kind.namespaced:
         parts += ["namespaces", quote(namespace, safe="")]
@@ -356,7 +357,7 @@ def _decode(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
 def _read_page(kind: Kind[T], body: bytes) -> _Listed[T]:
     """A page of a list.
 
-    Objects of definitions that are not ours may have any form: those that cannot be read are left
+    Objects whose definition is not ours can hold anything: those that cannot be decoded are left
     out, so that they do not hide the others.
     """
     try:
@@ -384,7 +385,7 @@ def _read_or_none(kind: Kind[T], written: msgspec.Raw) -> T | None:
 
 
 def _read_event(line: bytes, kind: Kind[T]) -> WatchEvent[T] | None:
-    """The event of a line; kinds of events that we do not know are passed over."""
+    """The event in a line; unknown types of events are skipped."""
     decoder = _decoder(kind.type)
     told = _decode(_line_decoder, line)
     if told.type == "ERROR":
@@ -392,14 +393,14 @@ def _read_event(line: bytes, kind: Kind[T]) -> WatchEvent[T] | None:
     if told.type not in WatchEventKind.__members__:
         return None
     if told.type == WatchEventKind.BOOKMARK:
-        # Its fields are there and null, as those of no object are.
+        # A bookmark has fields that are null, which no object has: decode only its version.
         version = _decode(_versioned_decoder, told.object).metadata.resource_version
         plain = msgspec.json.encode({"metadata": {"resourceVersion": version}})
         return WatchEvent(WatchEventKind.BOOKMARK, _decode(decoder, plain), version)
     read = _read_or_none if kind.optional else _read
     item = read(kind, told.object)
     if item is None:
-        # As in a list: there is no such object.
+        # An object that cannot be decoded counts as deleted: a list leaves it out as well.
         meta = _decode(_versioned_decoder, told.object).metadata
         plain = msgspec.json.encode({"metadata": meta})
         return WatchEvent(WatchEventKind.DELETED, _decode(decoder, plain), meta.resource_version)
@@ -411,7 +412,7 @@ def _read_event(line: bytes, kind: Kind[T]) -> WatchEvent[T] | None:
 
 
 def _lines(stream: Stream) -> Iterator[bytes]:
-    """Whole lines as they come; what is cut off at the end is no line."""
+    """Yield complete lines as they come; an incomplete one at the end is dropped."""
     rest = b""
     while block := stream.read():
         if b"\n" not in block:
@@ -424,7 +425,7 @@ def _lines(stream: Stream) -> Iterator[bytes]:
 
 
 def _log_lines(stream: Stream) -> Iterator[bytes]:
-    """Lines with their breaks; one longer than a mebibyte comes in parts."""
+    """Yield lines with their line breaks; one longer than a mebibyte comes in parts."""
     rest = b""
     while block := stream.read():
         *whole, rest = (rest + block).split(b"\n")
@@ -454,6 +455,6 @@ def _within(seconds: int) -> str:
 
 
 def _query(given: Mapping[str, str]) -> str:
-    """The part after the path, of what is not empty."""
+    """The query string, without empty parameters."""
     text = urlencode({name: value for name, value in given.items() if value})
     return f"?{text}" if text else ""

@@ -1,7 +1,7 @@
-"""Connections to one apiserver: kept for the next request, bounded in number and in time.
+"""Connections to one apiserver: reused, and limited in number and in time.
 
-A request is tried again here only where that can do no harm: where nothing was sent, where the
-apiserver says that nothing was done (429), and reading.
+A request is retried here only if that can do no harm: if nothing was sent, if the apiserver says
+that nothing was done (429), or if the request only reads.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from bough.kube.access import Access, KubeCredential
 from bough.kube.back_off import BackOff
 from bough.kube.failures import Busy, KubeRefused, Unreachable, read_refusal
 
-#: How long a connection is kept idle; apiservers keep one for minutes, proxies for less.
+#: How long an idle connection is kept; apiservers keep it for minutes, proxies not so long.
 IDLE_S = 30.0
 BLOCK = 262_144
-#: The longest answer; a page of 500 objects of the largest size that etcd keeps is less.
+#: The longest answer; a page of 500 objects of the largest size that etcd stores is shorter.
 MAXIMUM_ANSWER = 1 << 30
-#: How often a request that was refused as too many is tried again.
+#: How often a request is retried after "too many requests".
 BUSY_TRIES = 5
 _RETRY_AFTER_MOST_S = 10.0
-#: Reading, which may be repeated.
+#: Methods that only read, so they can be repeated.
 _SAFE = frozenset({"GET"})
 
 Pause = Callable[[float], object]
@@ -42,9 +42,9 @@ class Request(NamedTuple):
     target: str
     body: bytes = b""
     content_type: str = "application/json"
-    #: Whether 429 is an answer, and no reason to wait and try again.
+    #: Whether 429 is an answer to return, not a reason to wait and retry.
     busy_is_answer: bool = False
-    #: Beside those of every request.
+    #: In addition to those of every request.
     headers: tuple[tuple[str, str], ...] = ()
 
 
@@ -59,7 +59,7 @@ class Connections:
         pause: Pause = time.sleep,
         guard: Guard = None,
     ) -> None:
-        """guard:  called right before a write is sent; what it raises keeps it from being sent."""
+        """guard:  called right before a write is sent; it raises to prevent that."""
         self.access = access
         self._guard = guard
         self._timeout_s = timeout_s
@@ -70,7 +70,7 @@ class Connections:
         self._most_resting = in_flight
 
     def ask(self, request: Request, timeout_s: float | None = None) -> bytes:
-        """The body of the answer; raises `KubeRefused` or `Unreachable`."""
+        """Return the body of the answer; raises `KubeRefused` or `Unreachable`."""
         waiting = BackOff(first_s=0.5, most_s=_RETRY_AFTER_MOST_S)
         for attempt in range(BUSY_TRIES):
             try:
@@ -84,7 +84,7 @@ class Connections:
         raise AssertionError("the last try returns or raises")
 
     def open_stream(self, request: Request, silence_s: float) -> Stream:
-        """An answer that is read as it comes; it ends if nothing comes for `silence_s`."""
+        """An answer that is read as it arrives; it fails if nothing comes for `silence_s`."""
         connection, response = self._send(request, self._timeout_s)
         try:
             if response.status >= 300:
@@ -96,7 +96,7 @@ class Connections:
         return Stream(connection, response)
 
     def close(self) -> None:
-        """Close the connections that rest."""
+        """Close idle connections."""
         with self._lock:
             resting, self._resting = self._resting, []
         for connection in resting:
@@ -117,7 +117,7 @@ class Connections:
     def _send(
         self, request: Request, timeout_s: float
     ) -> tuple[_Connection, http.client.HTTPResponse]:
-        """Send a request, once more with a new credential if the first was not accepted."""
+        """Send a request; if the credential is refused, once more with a new one."""
         credential = self.access.credentials.credential()
         connection, response = self._send_as(request, credential, timeout_s)
         if response.status == 401 and self.access.credentials.refused(credential):
@@ -143,7 +143,7 @@ class Connections:
                 return connection, connection.ask(request, headers)
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
-                # An idle connection may have been closed in this moment.
+                # The apiserver may have closed the idle connection at this very moment.
                 if used_before and request.method in _SAFE and not isinstance(error, TimeoutError):
                     continue
                 raise Unreachable(f"{self._where}: {_told(error)}", sent=True) from None
@@ -188,7 +188,7 @@ class Connections:
     def _read(
         self, connection: _Connection, response: http.client.HTTPResponse, timeout_s: float
     ) -> bytes:
-        """The whole body, within the time for it, however slowly it trickles."""
+        """The whole body, within the time limit, however slowly it trickles in."""
         until_s = time.monotonic() + timeout_s
         blocks: list[bytes] = []
         size = 0
@@ -202,10 +202,10 @@ class Connections:
                 if size > MAXIMUM_ANSWER:
                     raise OSError(f"the answer is longer than {MAXIMUM_ANSWER} bytes")
                 connection.settimeout(left_s)
-            # read1 ends quietly where the length was promised and the rest never came.
+            # read1 does not complain if the connection ends before the announced length.
             if response.length:
                 raise OSError("the connection ended in the middle of an answer")
-            # Nor does it note that the answer is whole, without which no other is taken.
+            # Nor does it mark the response as complete, without which the next request fails.
             response.close()
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(f"{self._where}: {_told(error)}", sent=True) from None
@@ -217,7 +217,7 @@ class Connections:
 
 
 class Stream:
-    """An answer that is read as it comes; `close` may be called by another thread."""
+    """An answer that is read as it arrives; another thread may call `close`."""
 
     def __init__(self, connection: _Connection, response: http.client.HTTPResponse) -> None:
         self._connection = connection
@@ -225,7 +225,7 @@ class Stream:
         self._closed = False
 
     def read(self) -> bytes:
-        """The next bytes; none at the end, also after `close`."""
+        """The next bytes; empty at the end, and after `close`."""
         try:
             return self._response.read1(BLOCK)
         except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
@@ -234,12 +234,12 @@ class Stream:
             raise Unreachable(f"the connection was lost: {_told(error)}") from None
 
     def close(self) -> None:
-        """End it; a reader that waits goes on at once."""
+        """End the stream; a waiting reader returns at once."""
         self._closed = True
         self._connection.hang_up()
 
     def release(self) -> None:
-        """Give back what it holds; only by its reader."""
+        """Close the connection; only its reader may call this."""
         self._connection.close()
 
 
@@ -254,7 +254,7 @@ class _Connection(http.client.HTTPConnection):
         self._context = context
         self._idle_since_s = 0.0
         self._parts: list[bytes] = []
-        #: Whether a request was answered on it.
+        #: Whether a request has been answered on it.
         self.used = False
 
     def connect(self) -> None:
@@ -272,9 +272,9 @@ class _Connection(http.client.HTTPConnection):
         return self.getresponse()
 
     def send(self, data: Any) -> None:
-        """Keep head and body until both are there.
+        """Hold back the head until the body is there as well.
 
-        As one piece they cost one call and wake the apiserver once.
+        Sent in one piece they cost one system call, and wake the apiserver once.
         """
         self._parts.append(data)
 
@@ -284,12 +284,12 @@ class _Connection(http.client.HTTPConnection):
             self.sock.settimeout(seconds)
 
     def rest(self) -> None:
-        """Keep it for the next request: an answer was read to its end."""
+        """Keep it for the next request, after an answer was read to its end."""
         self.used = True
         self._idle_since_s = time.monotonic()
 
     def is_good(self, context: ssl.SSLContext | None) -> bool:
-        """Whether the next request can go this way: same trust, rested shortly, not hung up."""
+        """Whether it can be reused: same TLS context, not idle for long, not closed by the peer."""
         if context is not self._context or self.sock is None:
             return False
         if time.monotonic() - self._idle_since_s > IDLE_S:
@@ -299,16 +299,16 @@ class _Connection(http.client.HTTPConnection):
         return not poll.poll(0)
 
     def hang_up(self) -> None:
-        """Wake the thread that reads; it then closes."""
+        """Wake the reading thread, which then closes the connection."""
         sock = self.sock
         if sock is not None:
-            # Not `SSLSocket.shutdown`, which takes the object apart under its reader.
+            # Not `SSLSocket.shutdown`, which would dismantle the object while it is being read.
             with contextlib.suppress(OSError):
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 def _notice_silence(sock: socket.socket) -> None:
-    """Let the kernel probe the other machine; half a minute without an answer ends it."""
+    """Turn on TCP keepalive: without a sign of life for half a minute the connection fails."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):

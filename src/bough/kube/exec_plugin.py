@@ -1,7 +1,7 @@
-"""Credentials that another program prints, as those of cloud providers do.
+"""Credentials printed by another program, as the tools of cloud providers do.
 
-The program is asked when a credential is needed and none that is still valid is at hand; what it
-prints is kept until it expires, or until the apiserver refuses it.
+The program is run when a credential is needed and there is no valid one; what it prints is kept
+until it expires, or until the apiserver refuses it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import msgspec
 from bough.errors import Unauthenticated
 from bough.kube.access import KubeCredential
 
-#: How long the program may take; some open a connection to a provider first.
+#: How long the program may take; some connect to a provider first.
 PLUGIN_S = 60
-#: How long before it expires a credential is replaced.
+#: How long before its expiry a credential is replaced.
 EARLY_S = 10
 
 
@@ -32,7 +32,7 @@ class _Variable(msgspec.Struct):
 
 
 class ExecPlugin(msgspec.Struct, rename="camel"):
-    """The part `exec` of a user in a kubeconfig file."""
+    """The `exec` part of a user in a kubeconfig file."""
 
     command: str
     api_version: str = "client.authentication.k8s.io/v1"
@@ -55,13 +55,13 @@ class _Printed(msgspec.Struct):
 
 
 class PluginCredential:
-    """What a plugin prints, as long as it is valid."""
+    """The credential that a plugin printed, as long as it is valid."""
 
     def __init__(
         self, plugin: ExecPlugin, at: str, folder: Path, cluster: Mapping[str, str]
     ) -> None:
         self._plugin = plugin
-        #: The field that names it, for messages.
+        #: The path of the field in the kubeconfig file, for messages.
         self._at = at
         self._folder = folder
         self._cluster = cluster
@@ -70,7 +70,7 @@ class PluginCredential:
         self._expires: datetime | None = None
 
     def credential(self) -> KubeCredential:
-        """The credential that is kept, or a new one; one thread at a time asks for it."""
+        """The kept credential, or a new one; only one thread at a time runs the program."""
         with self._lock:
             if self._kept is None or self._is_expired():
                 status = self._ask()
@@ -81,7 +81,7 @@ class PluginCredential:
             return self._kept
 
     def refused(self, credential: KubeCredential) -> bool:
-        """Ask the program again, unless another thread did."""
+        """Drop the refused credential, so that the program is run again, unless it already was."""
         with self._lock:
             if self._kept == credential:
                 self._kept = None
@@ -92,7 +92,7 @@ class PluginCredential:
 
     def _ask(self) -> _PluginStatus:
         plugin = self._plugin
-        # As kubectl: a path with a slash starts at the file that names it.
+        # Like kubectl: a path with a slash is relative to the kubeconfig file.
         command = str(self._folder / plugin.command) if "/" in plugin.command else plugin.command
         said = {variable.name: variable.value for variable in plugin.env or []}
         try:

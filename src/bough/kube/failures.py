@@ -1,14 +1,14 @@
-"""What can go wrong with a request: refused by the apiserver, or no answer at all.
+"""What can go wrong with a request: the apiserver refuses it, or no answer comes.
 
 BoughError
 └── KubeFailure
-    ├── KubeRefused    the apiserver answered, and not with what was asked for
+    ├── KubeRefused    the apiserver answered, but did not do what was asked
     │   ├── KubeNotFound   404
-    │   ├── AlreadyExists  409: an object of this name is there
-    │   ├── KubeConflict   409: the object is not what the request supposes (version, uid, bound)
+    │   ├── AlreadyExists  409: an object of this name exists
+    │   ├── KubeConflict   409: the object is not what the request assumes (version, uid, bound)
     │   ├── Gone           410: the apiserver no longer knows this version; list again
     │   └── Busy           429: not now; nothing was done
-    └── Unreachable    no answer came, so it may have been done or not
+    └── Unreachable    no answer came, so it may or may not have been done
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class KubeRefused(KubeFailure):
 
     def __init__(self, message: str, status: int = 0, reason: str = "") -> None:
         super().__init__(message)
-        #: The status of the answer, as 403.
+        #: The HTTP status of the answer, for example 403.
         self.status = status
-        #: Kubernetes' own word for it, as `Forbidden`; empty if it gave none.
+        #: Kubernetes' own word for it, for example `Forbidden`; empty if it gave none.
         self.reason = reason
-        #: How long it asks to wait before the next try, if it says so.
+        #: How long the apiserver asks us to wait before a retry, if it says so.
         self.retry_after_s: float | None = None
 
 
@@ -68,7 +68,7 @@ class Unreachable(KubeFailure):
 
 
 class _RefusalStatus(msgspec.Struct):
-    """The apiserver's own account of a failure."""
+    """The apiserver's own description of a failure."""
 
     message: str = ""
     reason: str = ""
@@ -84,7 +84,7 @@ _BY_STATUS: dict[int, type[KubeRefused]] = {
 
 
 def read_refusal(status: int, body: bytes | msgspec.Raw) -> KubeRefused:
-    """The failure that an answer, or an event of a watch, tells; `status` 0: the body knows it."""
+    """The failure in an answer or a watch event; if `status` is 0, the body has it."""
     try:
         told = msgspec.json.decode(body, type=_RefusalStatus)
     except msgspec.MsgspecError:

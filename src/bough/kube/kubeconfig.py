@@ -1,7 +1,7 @@
-"""Access as a kubeconfig file says it, or as a pod has it by its service account.
+"""Access from a kubeconfig file, or from the service account of the pod that we run in.
 
-What a file asks for and we do not do is refused by name, not ignored: a connection that is
-not verified, passwords, providers that were removed from Kubernetes, proxies.
+What a file asks for and Bough does not support is refused by name, not ignored: unverified
+connections, passwords, auth providers that Kubernetes has removed, proxies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bough.errors import Invalid
 from bough.kube.access import Access, CredentialSource, FixedCredential, Text
 from bough.kube.exec_plugin import ExecPlugin, PluginCredential
 
-#: Where the kubelet puts what a pod may use.
+#: Where the kubelet mounts the service account of a pod.
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -81,7 +81,7 @@ class _KubeconfigFile(_Kebab):
 
 
 class _Merged:
-    """Several files as one: of a name that is in several, the first counts."""
+    """Several files as one; if several define a name, the first wins."""
 
     def __init__(self) -> None:
         self.current_context = ""
@@ -90,7 +90,7 @@ class _Merged:
         self.contexts: dict[str, _Context] = {}
 
     def add(self, path: Path) -> None:
-        """Add what a file says; its relative paths start at its folder."""
+        """Add the contents of a file; relative paths in it start at its folder."""
         file = _read(path)
         self.current_context = self.current_context or file.current_context
         for cluster in file.clusters or []:
@@ -107,11 +107,11 @@ def find_access(
     environment: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Access:
-    """Access by the file that is named, by KUBECONFIG, by ~/.kube/config, or as a pod has it."""
+    """Access from the named file, from KUBECONFIG, from ~/.kube/config, or as a pod."""
     named = kubeconfig or environment.get("KUBECONFIG")
     if named:
         paths = [Path(path) for path in named.split(":" if not kubeconfig else "\0") if path]
-        # As kubectl: of several files, those that do not exist are skipped.
+        # Like kubectl: of several files, those that do not exist are skipped.
         present = [path for path in paths if path.exists()] or paths[:1]
         return read_access(present, context)
     home = Path(environment.get("HOME", "")) / ".kube" / "config"
@@ -128,7 +128,7 @@ def find_access(
 
 
 def pod_access(environment: Mapping[str, str], service_account: Path = SERVICE_ACCOUNT) -> Access:
-    """Access as the service account of the pod that we run in."""
+    """Access with the service account of the pod that we run in."""
     host, port = (environment.get(f"KUBERNETES_SERVICE_{part}", "") for part in ("HOST", "PORT"))
     authority = Text(path=str(service_account / "ca.crt"))
     token = Text(path=str(service_account / "token"))
@@ -140,7 +140,7 @@ def pod_access(environment: Mapping[str, str], service_account: Path = SERVICE_A
 
 
 def read_access(paths: list[Path], context: str | None = None) -> Access:
-    """Access by the contents of kubeconfig files, and one of their contexts."""
+    """Access from kubeconfig files and one of their contexts."""
     merged = _Merged()
     for path in paths:
         merged.add(path)
@@ -217,7 +217,7 @@ def _credentials(path: Path, name: str, user: _User, cluster: _Cluster) -> Crede
         }
         told = {key: value for key, value in shown.items() if value}
         return PluginCredential(user.exec, f"{at}.exec", path.parent, told)
-    # As kubectl: a file counts more than what is written beside it.
+    # Like kubectl: a token file takes precedence over a token in the kubeconfig file itself.
     token_file = str(path.parent / user.token_file) if user.token_file else ""
     token = Text(user.token, token_file)
     certificate = _text(path, user.client_certificate, user.client_certificate_data, at)
@@ -230,7 +230,7 @@ def _credentials(path: Path, name: str, user: _User, cluster: _Cluster) -> Crede
 
 
 def _text(path: Path, file: str, data: str, at: str) -> Text | None:
-    """What is written in a file or, as base64, beside it; the latter counts more."""
+    """The contents of a file, or base64 data in the kubeconfig itself, which takes precedence."""
     if data:
         try:
             return Text(base64.b64decode(data, validate=True).decode("utf-8"))

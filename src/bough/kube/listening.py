@@ -1,4 +1,4 @@
-"""Where programs of a cluster listen: `HOST:PORT`, on addresses of both kinds."""
+"""The HTTP server that programs in a cluster share: listens on `HOST:PORT`, on IPv4 and IPv6."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bough.errors import Invalid
 
 
 def parse_listen(text: str) -> tuple[str, int]:
-    """`HOST:PORT`, of which the host may be left out: then on all addresses of the machine."""
+    """Parse `HOST:PORT`; without a host it means all addresses of the machine."""
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65_535:
         raise Invalid(f"--listen: {text!r} must be HOST:PORT, or :PORT")
@@ -22,7 +22,7 @@ class ListeningServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, listen: str, handler: type[BaseHTTPRequestHandler]) -> None:
-        """listen:  `HOST:PORT`; `Invalid` where nothing can listen there."""
+        """listen:  `HOST:PORT`; raises `Invalid` if it is not possible to listen there."""
         host, port = parse_listen(listen)
         if not host or ":" in host:
             self.address_family = socket.AF_INET6
@@ -33,11 +33,11 @@ class ListeningServer(ThreadingHTTPServer):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port that it listens on."""
         return int(self.server_address[1])
 
     def server_bind(self) -> None:
-        """On all addresses means those of both kinds."""
+        """Accept IPv4 as well as IPv6, if it listens on all addresses."""
         if self.address_family == socket.AF_INET6:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         super().server_bind()

@@ -1,4 +1,4 @@
-"""Objects of Kubernetes, as far as their fields matter to us; all others are not even decoded."""
+"""Kubernetes objects, reduced to the fields that we use; others are not even decoded."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import msgspec
 
 
 class _Object(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """Written in Kubernetes as camelCase, and without what is not set."""
+    """Uses camelCase on the wire, and leaves out fields that are not set."""
 
 
 class OwnerReference(_Object, frozen=True):
-    """What an object belongs to, and goes with."""
+    """The owner of an object; deleting the owner deletes the object as well."""
 
     api_version: str
     kind: str
@@ -23,7 +23,7 @@ class OwnerReference(_Object, frozen=True):
 
 
 class Meta(_Object, frozen=True):
-    """What every object has."""
+    """The metadata that every object has."""
 
     name: str = ""
     namespace: str = ""
@@ -32,9 +32,9 @@ class Meta(_Object, frozen=True):
     generation: int = 0
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-    #: Times as the apiserver writes them: 2026-01-31T23:59:59Z.
+    #: Times in the form that the apiserver writes: 2026-01-31T23:59:59Z.
     creation_timestamp: str | None = None
-    #: The latest time by which it must be gone; set once it was told to end.
+    #: The time by which it must be gone; set once it was told to end.
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
     finalizers: tuple[str, ...] = ()
@@ -49,16 +49,16 @@ class ContainerResources(_Object, frozen=True):
 
 
 class Container(_Object, frozen=True):
-    """A container, as far as it counts."""
+    """A container, reduced to what we use."""
 
     name: str = ""
     resources: ContainerResources = ContainerResources()
-    #: Of an init container: `Always` if it runs beside the others.
+    #: `Always` on an init container means that it keeps running beside the others.
     restart_policy: str | None = None
 
 
 class KubeToleration(_Object, frozen=True):
-    """Taints that a pod tolerates."""
+    """A taint, or several, that a pod tolerates."""
 
     key: str = ""
     operator: str = ""
@@ -68,7 +68,7 @@ class KubeToleration(_Object, frozen=True):
 
 
 class PodSpec(_Object, frozen=True):
-    """What a pod should be."""
+    """The desired state of a pod."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -83,20 +83,20 @@ class PodSpec(_Object, frozen=True):
 
 
 class Waiting(_Object, frozen=True):
-    """A container that does not run yet, and why."""
+    """Why a container does not run yet."""
 
     reason: str = ""
     message: str = ""
 
 
 class ContainerRunning(_Object, frozen=True):
-    """A container that runs."""
+    """Since when a container has been running."""
 
     started_at: str | None = None
 
 
 class Terminated(_Object, frozen=True):
-    """A container that has ended."""
+    """How a container ended."""
 
     exit_code: int = 0
     signal: int | None = None
@@ -107,7 +107,7 @@ class Terminated(_Object, frozen=True):
 
 
 class ContainerState(_Object, frozen=True):
-    """One of these three."""
+    """The state of a container; one of these three is set."""
 
     waiting: Waiting | None = None
     running: ContainerRunning | None = None
@@ -115,7 +115,7 @@ class ContainerState(_Object, frozen=True):
 
 
 class ContainerStatus(_Object, frozen=True):
-    """How a container is."""
+    """The status of one container."""
 
     name: str = ""
     ready: bool = False
@@ -125,7 +125,7 @@ class ContainerStatus(_Object, frozen=True):
 
 
 class ObjectCondition(_Object, frozen=True):
-    """One fact, true or false."""
+    """One condition, true or false."""
 
     type: str = ""
     status: str = ""
@@ -135,7 +135,7 @@ class ObjectCondition(_Object, frozen=True):
 
 
 class PodStatus(_Object, frozen=True):
-    """How a pod is."""
+    """The observed state of a pod."""
 
     phase: str = ""
     reason: str = ""
@@ -156,7 +156,7 @@ class KubePod(_Object, frozen=True):
 
 
 class KubeTaint(_Object, frozen=True):
-    """What keeps pods away that do not tolerate it."""
+    """Keeps pods away that do not tolerate it."""
 
     key: str = ""
     value: str = ""
@@ -164,14 +164,14 @@ class KubeTaint(_Object, frozen=True):
 
 
 class NodeSpec(_Object, frozen=True):
-    """What a node should be."""
+    """The desired state of a node."""
 
     unschedulable: bool = False
     taints: tuple[KubeTaint, ...] = ()
 
 
 class NodeStatus(_Object, frozen=True):
-    """How a node is."""
+    """The observed state of a node."""
 
     allocatable: dict[str, str | int] | None = None
     conditions: tuple[ObjectCondition, ...] = ()
@@ -186,7 +186,7 @@ class KubeNode(_Object, frozen=True):
 
 
 class Plain(_Object, frozen=True):
-    """Any object of which only the name and the like matter."""
+    """Any object of which only the metadata matters."""
 
     metadata: Meta = Meta()
 
@@ -195,14 +195,14 @@ T = TypeVar("T")
 
 
 class Kind(NamedTuple, Generic[T]):
-    """A kind of objects: where its paths begin, and as what its objects are decoded."""
+    """A kind of objects: where the API serves it, and the type that it is decoded to."""
 
     #: `api/v1` or `apis/GROUP/VERSION`.
     api: str
     plural: str
     type: type[T]
     namespaced: bool = True
-    #: A cluster need not know it: then it has no objects.
+    #: Whether a cluster may lack this kind; then it simply has no such objects.
     optional: bool = False
 
 
@@ -215,5 +215,5 @@ EVENTS: Kind[Plain] = Kind("api/v1", "events", Plain)
 
 
 def untyped(api: str, plural: str, *, namespaced: bool = True) -> Kind[dict[str, Any]]:
-    """A kind whose objects are decoded whole, as dictionaries; where speed does not matter."""
+    """A kind whose objects are decoded to dictionaries; for use where speed does not matter."""
     return Kind(api, plural, dict[str, Any], namespaced)

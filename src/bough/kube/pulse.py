@@ -1,4 +1,4 @@
-"""Whether an apiserver answers at all: asked now and then, as a watch may well be silent."""
+"""Whether an apiserver answers at all: asked regularly, because a watch can be silent for long."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import threading
 from bough.kube.client import KubeClient
 from bough.kube.failures import KubeFailure, Unreachable
 
-#: How often it is asked, and how long it may take.
+#: How often to ask, and how long to wait for the answer.
 EVERY_S = 5.0
 PATIENCE_S = 10.0
 
 
 class Pulse:
-    """Asks an apiserver in a thread of its own."""
+    """Asks an apiserver regularly, in a thread of its own."""
 
     def __init__(
         self, client: KubeClient, every_s: float = EVERY_S, patience_s: float = PATIENCE_S
@@ -22,16 +22,16 @@ class Pulse:
         self._every_s = every_s
         self._patience_s = patience_s
         self._stopping = threading.Event()
-        #: Why it does not answer, while it does not; empty: it does.
+        #: Why it does not answer; empty while it does.
         self.failure = ""
         self._thread = threading.Thread(target=self._run, name="kube-pulse", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End; a question that is not answered is not waited for."""
+        """Stop, without waiting for an answer in progress."""
         self._stopping.set()
 
     def _run(self) -> None:
@@ -42,6 +42,6 @@ class Pulse:
                 self.failure = error.message
                 continue
             except KubeFailure:
-                # Whatever it says, it is there.
+                # Any answer shows that it is there.
                 pass
             self.failure = ""

@@ -1,13 +1,13 @@
-"""A kind of objects, followed for ever: listed, then watched, whatever fails meanwhile.
+"""Follows a kind of objects for ever: lists it, then watches it, through all failures.
 
     follower = Follower(client, PODS, heard, namespace="bough", labels="bough.site=3f")
-    follower.start()      # a thread of its own; `heard` is called by it
+    follower.start()      # in a thread of its own, which calls `heard`
     ...
     follower.stop()
 
-`heard` gets a `Relisted` first, and again whenever the apiserver forgot what came in between: what
-is not in it is gone. Between two of them it gets each `WatchEvent` once and in order. A watch that
-ends, breaks or falls silent goes on from the last version, and nothing is told for it.
+`heard` gets a `Relisted` first, and again whenever the apiserver no longer knows what came in
+between: objects that are not in it are gone. Between two of them it gets each `WatchEvent` once and
+in order. A watch that ends, breaks or falls silent continues from the last version.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from bough.kube.objects import Kind
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
-#: How long a watch is asked for, in seconds; random, so that they do not all end at once.
+#: How long a watch is requested to last; random, so that watches do not all end together.
 WATCH_S = (240, 480)
 
 
 class Relisted(NamedTuple, Generic[T]):
-    """All there is; what is not here is gone."""
+    """All existing objects; those that are not here are gone."""
 
     items: list[T]
     version: str
@@ -63,18 +63,18 @@ class Follower(Generic[T]):
         self._lock = threading.Lock()
         self._stream: Stream | None = None
         self._version = ""
-        #: Why it makes no progress at the moment; empty: it does.
+        #: Why it makes no progress at the moment; empty if it does.
         self.failure = ""
-        #: Whether the cluster was found not to know the kind.
+        #: Whether the cluster turned out not to know the kind.
         self._absent = False
         self._thread = threading.Thread(target=self._run, name=f"kube-{kind.plural}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, patience_s: float = 30.0) -> None:
-        """End: when it returns, `heard` is not called any more."""
+        """Stop: once this returns, `heard` is not called any more."""
         self._stopping.set()
         with self._lock:
             if self._stream is not None:
@@ -84,11 +84,11 @@ class Follower(Generic[T]):
 
     @property
     def is_alive(self) -> bool:
-        """Whether its thread runs."""
+        """Whether its thread is running."""
         return self._thread.is_alive()
 
     def wait_until_listed(self, timeout_s: float | None = None) -> bool:
-        """Wait for the first list; whether it came."""
+        """Wait for the first list; return whether it came."""
         return self._listed.wait(timeout_s)
 
     def _run(self) -> None:
@@ -98,20 +98,20 @@ class Follower(Generic[T]):
             except Gone as gone:
                 logger.info("%s: listing again: %s", self._kind.plural, gone.message)
                 self._version = ""
-                # No failure, unless it is all that ever happens.
+                # Not a failure; but wait, in case the apiserver answers every watch like this.
                 self._stopping.wait(self._back_off.wait_s())
             except KubeNotFound as absent:
                 self._be_without(absent.message)
             except BoughError as error:
                 self._wait_after(error.message)
             except Exception:
-                # What `heard` raises: it has missed an event now, so it gets everything again.
+                # `heard` raised and so missed an event: list again, which gives it everything.
                 logger.exception("%s: could not take in what happened", self._kind.plural)
                 self._version = ""
                 self._wait_after("what happened could not be taken in")
 
     def _be_without(self, message: str) -> None:
-        """The apiserver does not know the kind, or does no more."""
+        """The apiserver does not know the kind, or no longer does."""
         self._version = ""
         if not self._kind.optional:
             self._wait_after(message)
@@ -132,7 +132,7 @@ class Follower(Generic[T]):
         self._stopping.wait(self._back_off.wait_s())
 
     def _follow(self) -> None:
-        """List if the last version is unknown, then watch until that ends."""
+        """List if the last version is unknown, then watch until the watch ends."""
         if not self._version:
             listing = self._client.list(self._kind, **self._selected)
             if self._stopping.is_set():
@@ -156,7 +156,7 @@ class Follower(Generic[T]):
                 self._back_off.reset()
                 told = True
         if not told and not self._stopping.is_set():
-            # Ended without a word; not to be asked for again at once, over and over.
+            # It ended without any event: wait, so as not to ask again in a tight loop.
             self._stopping.wait(self._back_off.wait_s())
 
     def _say_that_it_goes_on(self) -> None:

@@ -1,12 +1,12 @@
-"""Objects as an apiserver sends them, into the same model types as objects in files.
+"""Objects as an apiserver sends them, read into the same model types as objects in files.
 
-Lines of a watch are many, and most of what they say does not matter: only fields that do are
-decoded, and what a newer apiserver adds is passed over. What an object means is decided where the
-readers of files decide it.
+A watch sends many lines, and most of their content does not matter: only the fields that do are
+decoded, and fields that a newer apiserver adds are skipped. What an object means is decided by the
+same code as for files.
 
-objects     pods, nodes and the objects of KAI, as far as their fields matter
+objects     pods, nodes and KAI's objects, reduced to the fields that matter
 pods        Pod
 nodes       Node and Namespace
-owners      what owns pods (Jobs and the like), as far as it says how many of them there are
+owners      owners of pods (Jobs and the like), reduced to what says how many pods they want
 kai         PodGroup (of KAI and of Kubernetes), Queue, Topology and PriorityClass
 """

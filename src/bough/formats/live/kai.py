@@ -1,6 +1,7 @@
 """PodGroups, Queues, Topologies and PriorityClasses as an apiserver sends them.
 
-Problems are those of single fields; how fields go together is checked by `core.gang`, as for files.
+Only single fields are checked here; whether the fields fit together is checked by `core.gang`, as
+for files.
 """
 
 from __future__ import annotations
@@ -64,14 +65,14 @@ class LiveRead(NamedTuple, Generic[Made]):
 
 
 class _Problems:
-    """Collects what is wrong with one object."""
+    """Collects the problems of one object."""
 
     def __init__(self, subject: str) -> None:
         self._subject = subject
         self.found: list[Problem] = []
 
     def read(self, path: FieldPath, text: T | None, parse: Callable[[T], Made]) -> Made | None:
-        """A value, or nothing where there is none or it is wrong."""
+        """Parse a value; `None` if it is missing or wrong, and then the problem is noted."""
         if text is None:
             return None
         try:
@@ -81,12 +82,12 @@ class _Problems:
             return None
 
     def add(self, path: FieldPath, message: str) -> None:
-        """Say what is wrong with a field."""
+        """Note what is wrong with a field."""
         self.found.append(Problem(path, message, subject=self._subject))
 
 
 def live_pod_group(written: LivePodGroup) -> LiveRead[PodGroup]:
-    """A PodGroup; its status says nothing that is not computed."""
+    """Read a PodGroup; its status is ignored, as all of that is computed anew."""
     metadata = live_metadata(written.metadata)
     spec = written.spec
     group = PodGroup(
@@ -114,7 +115,7 @@ def live_pod_group(written: LivePodGroup) -> LiveRead[PodGroup]:
         staleness_grace_s=read(
             ("spec", "stalenessGracePeriod"), spec.staleness_grace_period, parse_duration_s
         ),
-        # What is no time there only makes the starts of its pods count.
+        # If this is not a valid time, the start times of the pods count instead.
         last_start_ms=live_time_ms(metadata.annotations.get(LAST_START_ANNOTATION)),
     )
     if spec.scheduling_backoff not in (None, -1, 1):
@@ -124,7 +125,7 @@ def live_pod_group(written: LivePodGroup) -> LiveRead[PodGroup]:
 
 
 def live_native_pod_group(written: LiveNativePodGroup) -> LiveRead[PodGroup]:
-    """A PodGroup of Kubernetes itself."""
+    """Read a native PodGroup, one of Kubernetes itself."""
     metadata = live_metadata(written.metadata)
     spec = written.spec
     constraints = spec.scheduling_constraints
@@ -152,7 +153,7 @@ def live_native_pod_group(written: LiveNativePodGroup) -> LiveRead[PodGroup]:
 
 
 def _check_native(spec: LiveNativePodGroupSpec, keys: list[str], problems: _Problems) -> None:
-    """What an apiserver of this version would refuse, and another one may not."""
+    """Check what this version of the apiserver refuses, as another version may let it through."""
     at, policy = ("spec", "schedulingPolicy"), spec.scheduling_policy
     if policy.gang is not None and policy.gang.min_count < 1:
         message = f"is {policy.gang.min_count}, but must be at least 1"
@@ -170,7 +171,7 @@ def _check_native(spec: LiveNativePodGroupSpec, keys: list[str], problems: _Prob
 
 
 def live_queue(written: LiveQueue) -> LiveRead[FairQueue]:
-    """A Queue; its status says nothing that is not computed."""
+    """Read a Queue; its status is ignored, as all of that is computed anew."""
     metadata = live_metadata(written.metadata)
     spec = written.spec
     problems = _Problems(f"Queue/{metadata.name}")
@@ -195,7 +196,7 @@ def live_queue(written: LiveQueue) -> LiveRead[FairQueue]:
 
 
 def live_topology(written: LiveTopology) -> Topology:
-    """A Topology."""
+    """Read a Topology."""
     levels = (
         TopologyLevel(each.node_label, each.alias or None) for each in written.spec.levels or ()
     )
@@ -203,7 +204,7 @@ def live_topology(written: LiveTopology) -> Topology:
 
 
 def live_priority_class(written: LivePriorityClass) -> PriorityClass:
-    """A PriorityClass."""
+    """Read a PriorityClass."""
     return PriorityClass(written.metadata.name, written.value, written.global_default)
 
 
@@ -254,7 +255,7 @@ def _preempts(text: str) -> Preemptibility:
 def _amount(
     problems: _Problems, resource: str, written: LiveAmount | None, unit: int = 1
 ) -> FairAmount:
-    """What is left out is zero, as the API has it: nothing deserved, nothing allowed."""
+    """The amounts of one resource; what is left out is zero, as in KAI's API."""
     if written is None:
         return FairAmount()
     at = ("spec", "resources", resource)

@@ -18,7 +18,7 @@ from bough.model.cluster import Node, Resources, Taint, TaintEffect
 
 
 def live_node(node: LiveNode) -> Node:
-    """A node; one that is not ready takes no new pods."""
+    """Read a node; one that is not ready takes no new pods."""
     return Node(
         name=node.metadata.name,
         capacity=_capacity(node.status),
@@ -29,12 +29,12 @@ def live_node(node: LiveNode) -> Node:
 
 
 def live_namespace(namespace: LiveNamespace) -> dict[str, str]:
-    """The labels of a namespace, with the one that Kubernetes gives to all."""
+    """The labels of a namespace, with the name label that Kubernetes adds to each."""
     return {NAME_LABEL: namespace.metadata.name, **(namespace.metadata.labels or {})}
 
 
 def _capacity(status: LiveNodeStatus) -> Resources:
-    """What pods can use; if that is missing, the capacity."""
+    """What pods can use; where `allocatable` is missing, the capacity."""
     amounts = {PODS: DEFAULT_PODS}
     for written in (status.capacity, status.allocatable):
         amounts.update((name, _offered(name, value)) for name, value in (written or {}).items())
@@ -43,7 +43,7 @@ def _capacity(status: LiveNodeStatus) -> Resources:
 
 @lru_cache(maxsize=8_192)
 def _offered(resource: str, written: Written) -> int:
-    """A whole amount, without what is finer; nothing where it cannot be read, or be true."""
+    """An amount, rounded down; 0 if it cannot be parsed, or cannot be true."""
     try:
         exact = parse_amount(str(written), resource)
     except Invalid:
@@ -53,13 +53,13 @@ def _offered(resource: str, written: Written) -> int:
 
 
 def _taint(written: LiveTaint) -> Taint:
-    """An effect that is not known keeps pods away, to be safe."""
+    """Read a taint; one with an unknown effect keeps pods away, to be safe."""
     return Taint(
         written.key, written.value or "", EFFECTS.get(written.effect, TaintEffect.NO_SCHEDULE)
     )
 
 
 def _is_ready(status: LiveNodeStatus) -> bool:
-    """Whether the node takes new pods; one that says nothing about itself does."""
+    """Whether the node takes new pods; one without a Ready condition does."""
     said = [each.status == "True" for each in status.conditions or () if each.type == "Ready"]
     return said[-1] if said else True

@@ -13,15 +13,15 @@ T = TypeVar("T")
 
 
 class _Live(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """Written as camelCase; fields that are not named here are not decoded."""
+    """Uses camelCase on the wire; fields that are not declared here are not decoded."""
 
 
 class LiveAnything(_Live, frozen=True):
-    """A field of which only its presence matters."""
+    """A field of which only the presence matters."""
 
 
 class LiveOwnerReference(_Live, frozen=True):
-    """What an object belongs to, and goes with."""
+    """The owner of an object; deleting the owner deletes the object as well."""
 
     api_version: str = ""
     kind: str = ""
@@ -31,7 +31,7 @@ class LiveOwnerReference(_Live, frozen=True):
 
 
 class LiveMetadata(_Live, frozen=True):
-    """What every object says of itself."""
+    """The metadata that every object has."""
 
     name: str = ""
     namespace: str | None = None
@@ -54,7 +54,7 @@ class LiveContainer(_Live, frozen=True):
     """A container."""
 
     resources: LiveResources | None = None
-    #: `Always`: an init container that runs along with all that come after it.
+    #: `Always` on an init container: it keeps running beside all containers after it.
     restart_policy: str | None = None
 
 
@@ -67,20 +67,20 @@ class LiveMatch(_Live, frozen=True):
 
 
 class LiveTerm(_Live, frozen=True):
-    """Conditions that must hold together."""
+    """Conditions that must all hold."""
 
     match_expressions: tuple[LiveMatch, ...] | None = None
     match_fields: tuple[LiveMatch, ...] | None = None
 
 
 class LiveNodeSelector(_Live, frozen=True):
-    """Terms of which one must hold."""
+    """Terms of which at least one must hold."""
 
     node_selector_terms: tuple[LiveTerm, ...] | None = None
 
 
 class LiveNodeAffinity(_Live, frozen=True):
-    """Which nodes a pod demands; which it would like better is not looked at."""
+    """The nodes that a pod requires; preferences are ignored."""
 
     required: LiveNodeSelector | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -88,7 +88,7 @@ class LiveNodeAffinity(_Live, frozen=True):
 
 
 class LivePodAffinity(_Live, frozen=True):
-    """Near which pods a pod must be, or must not be."""
+    """Pods that a pod must, or must not, be near."""
 
     required: tuple[LiveAnything, ...] | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -96,7 +96,7 @@ class LivePodAffinity(_Live, frozen=True):
 
 
 class LiveAffinity(_Live, frozen=True):
-    """What a pod demands of the place where it runs."""
+    """What a pod requires of its node and its neighbours."""
 
     node_affinity: LiveNodeAffinity | None = None
     pod_affinity: LivePodAffinity | None = None
@@ -104,7 +104,7 @@ class LiveAffinity(_Live, frozen=True):
 
 
 class LiveToleration(_Live, frozen=True):
-    """Taints that a pod does not mind."""
+    """A taint, or several, that a pod tolerates."""
 
     key: str | None = None
     operator: str | None = None
@@ -119,19 +119,19 @@ class LiveSpread(_Live, frozen=True):
 
 
 class LiveGate(_Live, frozen=True):
-    """Something that keeps a pod from being scheduled."""
+    """A scheduling gate: keeps a pod from being scheduled."""
 
     name: str = ""
 
 
 class LiveClaimVolume(_Live, frozen=True):
-    """A volume of a claim."""
+    """A volume from a PersistentVolumeClaim."""
 
     claim_name: str = ""
 
 
 class LiveVolume(_Live, frozen=True):
-    """A volume, as far as it says where a pod can run."""
+    """A volume, reduced to what decides where a pod can run."""
 
     name: str = ""
     persistent_volume_claim: LiveClaimVolume | None = None
@@ -139,13 +139,13 @@ class LiveVolume(_Live, frozen=True):
 
 
 class LiveSchedulingGroup(_Live, frozen=True):
-    """The PodGroup of Kubernetes itself that a pod belongs to."""
+    """The native PodGroup that a pod belongs to."""
 
     pod_group_name: str | None = None
 
 
 class LivePodSpec(_Live, frozen=True):
-    """What a pod is to be."""
+    """The desired state of a pod."""
 
     node_name: str | None = None
     scheduler_name: str | None = None
@@ -174,11 +174,11 @@ class LiveCondition(_Live, frozen=True):
 
 
 class LivePodStatus(_Live, frozen=True):
-    """How a pod is."""
+    """The observed state of a pod."""
 
     phase: str | None = None
     start_time: str | None = None
-    #: Where room is being freed for it.
+    #: The node on which room is being freed for it.
     nominated_node_name: str | None = None
     conditions: tuple[LiveCondition, ...] | None = None
 
@@ -192,7 +192,7 @@ class LivePod(_Live, frozen=True):
 
 
 class LiveTaint(_Live, frozen=True):
-    """What keeps pods off a node that do not tolerate it."""
+    """Keeps pods off a node that do not tolerate it."""
 
     key: str = ""
     value: str | None = None
@@ -200,14 +200,14 @@ class LiveTaint(_Live, frozen=True):
 
 
 class LiveNodeSpec(_Live, frozen=True):
-    """What a node is to be."""
+    """The desired state of a node."""
 
     unschedulable: bool = False
     taints: tuple[LiveTaint, ...] | None = None
 
 
 class LiveNodeStatus(_Live, frozen=True):
-    """How a node is."""
+    """The observed state of a node."""
 
     capacity: dict[str, Written] | None = None
     allocatable: dict[str, Written] | None = None
@@ -223,26 +223,26 @@ class LiveNode(_Live, frozen=True):
 
 
 class LiveClaimStatus(_Live, frozen=True):
-    """The status of a claim."""
+    """The status of a PersistentVolumeClaim."""
 
     phase: str = ""
 
 
 class LiveClaim(_Live, frozen=True):
-    """A PersistentVolumeClaim; only whether it has its volume counts."""
+    """A PersistentVolumeClaim; only whether it is bound to a volume matters."""
 
     metadata: LiveMetadata
     status: LiveClaimStatus = LiveClaimStatus()
 
 
 class LiveKueueStatus(_Live, frozen=True):
-    """What was written about an object of Kueue."""
+    """The status of one of Kueue's objects."""
 
     conditions: tuple[LiveCondition, ...] | None = None
 
 
 class LiveKueue(_Live, frozen=True):
-    """An object of Kueue; what it says is read as in files."""
+    """One of Kueue's objects; its spec is read by the same code as files."""
 
     metadata: LiveMetadata
     spec: dict[str, Any] | None = None
@@ -250,13 +250,13 @@ class LiveKueue(_Live, frozen=True):
 
 
 class LiveNamespace(_Live, frozen=True):
-    """A namespace, of which only the labels count."""
+    """A namespace; only its labels matter."""
 
     metadata: LiveMetadata
 
 
 class LiveConstraint(_Live, frozen=True):
-    """Within what pods must or should be together."""
+    """The topology level within which pods must, or should, be together."""
 
     topology: str | None = None
     required_topology_level: str | None = None
@@ -274,14 +274,14 @@ class LiveSubGroup(_Live, frozen=True):
 
 
 class LiveSubGroupSet(_Live, frozen=True):
-    """Subgroups that must be together."""
+    """Subgroups that share a topology constraint."""
 
     sub_groups: tuple[str, ...] | None = None
     constraint: LiveConstraint | None = None
 
 
 class LiveConstraints(_Live, frozen=True):
-    """Constraints that name what they constrain."""
+    """Topology constraints that name the subgroups that they apply to."""
 
     fallback: LiveConstraint | None = msgspec.field(default=None, name="global")
     sub_groups: dict[str, LiveConstraint] | None = None
@@ -289,7 +289,7 @@ class LiveConstraints(_Live, frozen=True):
 
 
 class LivePodGroupSpec(_Live, frozen=True):
-    """What a gang is to be."""
+    """The desired state of a gang."""
 
     queue: str | None = None
     min_member: int | None = None
@@ -306,7 +306,7 @@ class LivePodGroupSpec(_Live, frozen=True):
 
 
 class LivePodGroupStatus(_Live, frozen=True):
-    """What was written about a gang."""
+    """The status of a PodGroup."""
 
     phase: str | None = None
     running: int = 0
@@ -325,32 +325,32 @@ class LivePodGroup(_Live, frozen=True):
 
 
 class LiveGangPolicy(_Live, frozen=True):
-    """Pods that start together."""
+    """How many pods must start together."""
 
     min_count: int = 1
 
 
 class LivePolicy(_Live, frozen=True):
-    """How the pods of a native PodGroup are scheduled: one of these is there."""
+    """How the pods of a native PodGroup are scheduled; one of these is set."""
 
     basic: LiveAnything | None = None
     gang: LiveGangPolicy | None = None
 
 
 class LiveTopologyKey(_Live, frozen=True):
-    """A label of nodes."""
+    """The label of nodes that a topology level goes by."""
 
     key: str = ""
 
 
 class LiveSchedulingConstraints(_Live, frozen=True):
-    """Within which topology the pods of a native PodGroup must be together."""
+    """The topology domain that the pods of a native PodGroup must share."""
 
     topology: tuple[LiveTopologyKey, ...] | None = None
 
 
 class LiveWorkloadTemplate(_Live, frozen=True):
-    """A template of a Workload."""
+    """The template in a Workload that a native PodGroup was made from."""
 
     workload_name: str = ""
     pod_group_template_name: str = ""
@@ -374,16 +374,16 @@ class LiveNativePodGroupSpec(_Live, frozen=True):
 
 
 class LiveNativePodGroup(_Live, frozen=True):
-    """A PodGroup of Kubernetes itself."""
+    """A native PodGroup, one of Kubernetes itself."""
 
     metadata: LiveMetadata
     spec: LiveNativePodGroupSpec = LiveNativePodGroupSpec()
-    #: Of all that a PodGroup of KAI has it has conditions.
+    #: The same type as for KAI, but only the conditions are set.
     status: LivePodGroupStatus = LivePodGroupStatus()
 
 
 class LiveAmount(_Live, frozen=True):
-    """What a queue has of one resource."""
+    """A queue's quota, limit and weight for one resource."""
 
     quota: Written | None = None
     limit: Written | None = None
@@ -391,7 +391,7 @@ class LiveAmount(_Live, frozen=True):
 
 
 class LiveQueueResources(_Live, frozen=True):
-    """What a queue has."""
+    """A queue's amounts of each resource."""
 
     gpu: LiveAmount | None = None
     cpu: LiveAmount | None = None
@@ -399,7 +399,7 @@ class LiveQueueResources(_Live, frozen=True):
 
 
 class LiveQueueSpec(_Live, frozen=True):
-    """What a queue is to be."""
+    """The desired state of a Queue."""
 
     parent_queue: str | None = None
     display_name: str | None = None
@@ -424,7 +424,7 @@ class LiveLevel(_Live, frozen=True):
 
 
 class LiveTopologySpec(_Live, frozen=True):
-    """How nodes are wired together."""
+    """The levels of a topology, widest first."""
 
     levels: tuple[LiveLevel, ...] | None = None
 

@@ -1,7 +1,7 @@
-"""The owners of pods, as an apiserver sends them: how many pods they want, and for what.
+"""The owners of pods, as an apiserver sends them: how many pods they want, and in which roles.
 
-`spec` and `status` stay undecoded, reduced to the fields that matter here: a fault in them is
-reported when a pod needs them, and does not stop the watch.
+`spec` and `status` stay undecoded, reduced to the fields that matter here: this way an error in
+them is reported when a pod needs them, and does not stop the watch.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 class _Owner(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """Written as camelCase; fields that are not named here are not decoded."""
+    """Uses camelCase on the wire; fields that are not declared here are not decoded."""
 
 
 class LiveOwner(_Owner, frozen=True):
-    """Any object that pods may belong to."""
+    """Any object that can own pods."""
 
     metadata: LiveMetadata
     api_version: str = ""
@@ -42,7 +42,7 @@ class LiveJobStatus(_Owner, frozen=True):
     """The progress of a Job."""
 
     succeeded: int | None = None
-    #: Indexes that are not tried again, as "1,3-5".
+    #: Indexes that are not retried, such as "1,3-5".
     failed_indexes: str | None = None
 
 
@@ -53,7 +53,7 @@ class LiveJobTemplate(_Owner, frozen=True):
 
 
 class LiveReplicatedJob(_Owner, frozen=True):
-    """One kind of Jobs of a JobSet."""
+    """One replicated job of a JobSet."""
 
     name: str = ""
     replicas: int | None = None
@@ -75,7 +75,7 @@ class LiveJobSetSpec(_Owner, frozen=True):
 
 
 class LiveReplicatedJobStatus(_Owner, frozen=True):
-    """The progress of the Jobs of one kind."""
+    """The progress of one replicated job."""
 
     name: str = ""
     succeeded: int | None = None
@@ -101,13 +101,13 @@ class LiveLeaderWorkerSetSpec(_Owner, frozen=True):
 
 
 class LiveWorkerGroup(_Owner, frozen=True):
-    """Workers of one kind in a RayCluster."""
+    """One group of workers in a RayCluster."""
 
     group_name: str = ""
     replicas: int | None = None
     min_replicas: int | None = None
     num_of_hosts: int | None = None
-    #: KubeRay's name of the field; an older one is read, too.
+    #: KubeRay's name for the field; the older name below is read as well.
     suspend: bool | None = None
     suspended: bool | None = None
 
@@ -125,7 +125,7 @@ class LiveReplicas(_Owner, frozen=True):
 
 
 class LiveElasticPolicy(_Owner, frozen=True):
-    """The fewest workers with which a PyTorchJob continues."""
+    """The smallest number of workers with which a PyTorchJob can run."""
 
     min_replicas: int | None = None
 

@@ -1,7 +1,7 @@
-"""Pods as an apiserver sends them: what they ask for, their gang, and how far they are.
+"""Pods as an apiserver sends them: what they ask for, their gang, and their state.
 
-What cannot be read (an amount that is none, say) is demanded and not understood: such a pod waits
-with that reason, and no other is held up by it.
+If something in a pod cannot be read (a malformed amount, say), it counts as a demand that we do not
+support: that pod waits with this reason, and does not hold up any other.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def live_member(pod: LivePod) -> MemberPod:
 
 
 def live_metadata(metadata: LiveMetadata) -> Metadata:
-    """What every object says of itself."""
+    """Read the metadata that every object has."""
     return Metadata(
         name=metadata.name,
         namespace=metadata.namespace,
@@ -82,7 +82,7 @@ def live_metadata(metadata: LiveMetadata) -> Metadata:
 
 
 def live_time_ms(text: str | None) -> int | None:
-    """A time as an apiserver writes it; what is none says nothing."""
+    """Parse a time as an apiserver writes it; `None` if it is missing or not a time."""
     if text is None:
         return None
     try:
@@ -92,7 +92,7 @@ def live_time_ms(text: str | None) -> int | None:
 
 
 class _Amounts:
-    """Reads what a pod asks for, and keeps what of it cannot be read."""
+    """Reads what a pod asks for, and collects what cannot be read."""
 
     def __init__(self) -> None:
         self.wrong: list[str] = []
@@ -110,7 +110,7 @@ class _Amounts:
         )
 
     def _asked(self, resources: LiveResources | None) -> dict[str, int]:
-        """What is requested; a limit counts as a request where there is none."""
+        """The requests; where one is missing, the limit counts as the request."""
         if resources is None:
             return {}
         return {**self._read(resources.limits), **self._read(resources.requests)}
@@ -130,7 +130,7 @@ class _Amounts:
 
 
 def _not_understood(spec: LivePodSpec, metadata: Metadata) -> Iterator[str]:
-    """What the pod demands and cannot be planned, in the order in which files are read."""
+    """Demands of the pod that we cannot plan, in the order in which files are read."""
     affinity = spec.affinity or LiveAffinity()
     for anti, between in ((False, affinity.pod_affinity), (True, affinity.pod_anti_affinity)):
         if between is not None and between.required:
@@ -164,7 +164,7 @@ def _matches(written: tuple[LiveMatch, ...] | None) -> Iterator[Match]:
 
 
 def _tolerations(written: tuple[LiveToleration, ...] | None) -> Iterator[Toleration]:
-    """Those whose effect is known: another one is no effect of any taint that counts here."""
+    """The tolerations whose effect we know: no taint that counts here has another effect."""
     for each in written or ():
         if not each.effect or each.effect in EFFECTS:
             yield Toleration(
