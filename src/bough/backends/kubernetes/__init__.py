@@ -1,28 +1,29 @@
-"""The backend `kubernetes`: every attempt is one pod, on the node that the plan gave it.
+"""The backend `kubernetes`: every attempt is one pod, on the node that the plan chose.
 
 A start enters by `KubernetesBackend.start`, which only notes it; workers create the pod, then its
-Secrets. Two watches report all nodes and pods, and from them `observe` says how far attempts are.
-What is kept outside the server is what the apiserver has: a new server finds it there.
+Secrets. Two watches report all nodes and pods, from which `observe` derives the state of attempts.
+Outside the server only the apiserver keeps state: a new server finds everything there.
 
     backend             the Backend protocol: start, stop, observe, forget, read_log
-    attempt_state       one attempt: what is wanted of it, what its pod says, what is next
+    attempt_state       one attempt: what is wanted, what its pod says, and the next step
     pod_writer          the requests that change something, one for each step
-    group_services      the Services of groups: made, and deleted with the last attempt
-    group_objects       objects that group templates ask for: made, and deleted likewise
-    node_tests          tests of nodes by schedule: a CronJob for each
-    work_queue          which attempt has something to do, and who does it
+    group_services      the Services of groups: created, and deleted with the last attempt
+    group_objects       the objects that group templates ask for: created, and deleted likewise
+    node_tests          scheduled tests of nodes: a CronJob for each
+    work_queue          which attempts have something to do, and the threads that do it
     pod_manifest        the Pod, the Secrets and the Service of an attempt
-    data_folders        the folders of attempts on a claim, and the script that makes and drops them
-    data_cleaner        the pod that drops what did not complete
-    template_merge      pod templates on top of each other
-    pod_view            what a pod says of its attempt
-    cluster_state       nodes as last heard of, and what pods of others hold on them
-    node_view           a node as it is offered; what a pod holds
-    pod_files           reading the logs that are kept, for every process of the machine
-    log_keeper          which logs are followed, and when they are whole
-    log_follower        reading the log of one pod into a file, without gaps or doubles
+    data_folders        the folders of attempts on a claim, and the script that makes and deletes
+                        them
+    data_cleaner        the pod that deletes what attempts left that did not complete
+    template_merge      merges pod templates
+    pod_view            what a pod says about its attempt
+    cluster_state       nodes as last reported, and what other pods hold on them
+    node_view           a node as it is offered to the scheduler; what a pod holds
+    pod_files           reads stored logs, from any process on this machine
+    log_keeper          which logs are followed, and when they are complete
+    log_follower        reads the log of one pod into a file, without gaps or duplicates
     log_folders         where logs are kept, and for how long
     names               names and labels
     options             the settings
-    kai                 the same where KAI decides: queues that follow Bough's
+    kai                 the variant where KAI places the pods: its queues follow Bough's
 """

@@ -1,4 +1,4 @@
-"""What is known of one attempt: what is wanted of it, and what its pod says."""
+"""The state of one attempt: what is wanted, and what its pod says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bough.backends.kubernetes.pod_view import PodSight, is_over, preemption, se
 from bough.kube.objects import KubePod
 from bough.model.backend import Observation, Sight, StartFault
 
-#: After its grace period, and so much more, a pod on a node that is not ready counts as lost.
+#: A pod that is still there this long after its grace period, on a node not ready, is lost.
 _SLACK_MS = 60_000
 _STARTING, _RUNNING = Sight.STARTING, Sight.RUNNING
 
@@ -22,7 +22,7 @@ class Step(Enum):
     """The next step of an attempt."""
 
     CREATE = auto()
-    #: Whether a pod is there whose creation was not answered.
+    #: Check whether a pod exists after its creation got no answer.
     LOOK = auto()
     ADD_SECRETS = auto()
     END = auto()
@@ -31,55 +31,57 @@ class Step(Enum):
 
 @dataclass
 class PodAttempt:
-    """One attempt; it is changed under the lock of the backend."""
+    """One attempt; changed only under the lock of the backend."""
 
     attempt: str
-    #: The objects to create; `None`: an earlier server created them, or it only has to end.
+    #: The objects to create; `None` if an earlier server created them, or it only has to end.
     objects: AttemptObjects | None = None
-    #: The name of its pod, once it is known.
+    #: The name of its pod, once known.
     name: str = ""
-    #: The identity of its group, as its pod has it.
+    #: The uuid of its group, as its pod has it.
     group: str = ""
-    #: Whether its pod was, or may have been, created.
+    #: Whether its pod was created, or may have been.
     sent: bool = False
     secrets_made: bool = False
-    #: The pod was deleted because nothing more is needed of it.
+    #: Whether its pod was deleted because it is no longer needed.
     removed: bool = False
-    #: Failures in a row.
+    #: How many failures came in a row.
     failures: int = 0
     pod: KubePod | None = None
-    #: The pod existed, and is gone.
+    #: Whether the pod existed, and is gone.
     gone: bool = False
-    #: By when it must be gone, by the server's clock; `None`: it was not told to end.
+    #: By when it must be gone, by the server's clock; `None` if it was not told to end.
     stop_by_ms: int | None = None
-    #: The grace period that the apiserver was last told, as the same moment.
+    #: The end of the grace period that the apiserver was last given, by the same clock.
     told_by_ms: int | None = None
     ended_by_us: bool = False
-    #: Why it does not start. It is told to end when that is stored, and not before.
+    #: Why it does not start. It is told to end only once that is stored.
     given_up: PodSight | None = None
-    #: Its end is stored.
+    #: Whether its end is stored.
     forgotten: bool = False
-    #: Its log is read to the end, or cannot be read.
+    #: Whether its log has been read to the end, or cannot be read.
     log_done: bool = False
-    #: Its pod was gone before this server saw it, and it did not complete: it may have left data.
+    #: Whether its pod was gone before this server saw it, without completing: it may have left
+    #: data.
     unseen: bool = False
-    #: What it left on the claim is dropped, or stays for good.
+    #: Whether the data that it left on the claim is deleted, or will stay for good.
     data_dropped: bool = False
     #: Why it could not be created yet.
     trouble: str = ""
-    #: What the scheduler of the cluster said when it ended it for others; empty: it did not.
+    #: What the cluster's scheduler said when it preempted it; empty if it did not.
     evicted: str = ""
-    #: What that scheduler says of its gang, while it has no node.
+    #: Why its gang waits, as that scheduler says, while it has no node.
     gang_waits: str = ""
-    #: It was bound to a node that is not there.
+    #: Whether it was bound to a node that does not exist.
     node_gone: bool = False
     sight: PodSight = field(default_factory=lambda: PodSight(Sight.STARTING))
     since_ms: int = 0
     begun_ms: int = 0
-    #: What was last told of it, and of which sight: most attempts are as they were.
+    #: The last observation and what it was made from, as a cache: most attempts do not change
+    #: between two calls.
     last_told: tuple[PodSight, int, str, Observation] | None = field(default=None, init=False)
 
-    #: What the scheduler was last told.
+    #: The observation that the scheduler was last given.
     reported: Observation | None = field(default=None, init=False)
 
     @property
@@ -89,7 +91,7 @@ class PodAttempt:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is seen of it."""
+        """Whether it has ended, so that nothing about it changes any more."""
         return self.sight.over
 
     @property
@@ -101,7 +103,7 @@ class PodAttempt:
 
     @property
     def leaves_data(self) -> bool:
-        """Whether it ended otherwise than completed, and what it left is still to be dropped."""
+        """Whether it ended without completing, and its data is still to be deleted."""
         labels = {} if self.pod is None else self.pod.metadata.labels or {}
         if self.data_dropped or not (self.unseen or DATA in labels):
             return False
@@ -109,21 +111,21 @@ class PodAttempt:
 
     @property
     def has_pod(self) -> bool:
-        """Whether its pod is there, as far as is known."""
+        """Whether its pod exists, as far as is known."""
         return self.pod is not None and not self.gone
 
     @property
     def node(self) -> str:
-        """Where its pod is."""
+        """The node of its pod; empty if it has none."""
         return "" if self.pod is None else self.pod.spec.node_name
 
     @property
     def version(self) -> int:
-        """The version of its pod that was last seen."""
+        """The resource version of its pod that was last seen."""
         return 0 if self.pod is None else version_of(self.pod)
 
     def next_step(self) -> Step | None:
-        """The next step; `None`: nothing to do."""
+        """The next step; `None` if there is nothing to do."""
         if not self.has_pod:
             if self.gone or self.over:
                 return None
@@ -143,7 +145,7 @@ class PodAttempt:
         return Step.ADD_SECRETS if self.objects.secrets else None
 
     def observed(self) -> Observation:
-        """What is seen of it."""
+        """Its present state as an observation."""
         given_up = self.given_up
         if given_up is not None and not self.over and not self.told:
             stuck = msgspec.structs.replace(given_up, sight=Sight.STUCK)
@@ -155,9 +157,9 @@ class PodAttempt:
         return last[3]
 
     def tell(self, *, later: bool) -> Observation:
-        """What the scheduler is told.
+        """The observation to give to the scheduler.
 
-        later:  that it runs now can be told when others are made
+        later:  the news that it runs now can wait, while other pods are being created
         """
         now, last = self.observed(), self.reported
         if later and last is not None and (last.sight, now.sight) == (_STARTING, _RUNNING):
@@ -166,14 +168,14 @@ class PodAttempt:
         return now
 
     def take(self, pod: KubePod, now_ms: int) -> bool:
-        """Take in the state of its pod; whether that is new."""
+        """Take in the state of its pod; return whether anything changed."""
         if self.pod is not None and self.pod.metadata.uid not in ("", pod.metadata.uid):
             return False
         if version_of(pod) < self.version:
-            # An answer was faster than the watch.
+            # The answer to a request came before the watch, which is now behind it.
             return False
         if self.pod is not None and pod.spec.node_name and not self.node:
-            # The time that a start may take begins when it has a place.
+            # The timeout for the start begins only now that it has a node.
             self.begun_ms = now_ms
         self.pod, self.sent, self.trouble = pod, True, ""
         self.group = self.group or (pod.metadata.labels or {}).get(GROUP_UUID, "")
@@ -184,7 +186,7 @@ class PodAttempt:
             self.told_by_ms = now_ms + grace_s * 1_000
         seen = see(pod, told=self.told)
         if seen.sight is Sight.UNSTARTABLE and not is_over(pod):
-            # It holds its place until its pod is gone.
+            # It holds its room until its pod is gone.
             self.given_up = self.given_up or seen
             seen = PodSight(Sight.STARTING, seen.message)
         elif seen.sight is Sight.RUNNING:
@@ -194,12 +196,12 @@ class PodAttempt:
         return self.put(seen, now_ms)
 
     def take_gone(self, now_ms: int) -> bool:
-        """Its pod is gone; whether that is new."""
+        """Its pod is gone; return whether that is news."""
         self.gone = True
         return self.put(see_gone(self.sight, told=self.told), now_ms)
 
     def put(self, seen: PodSight, now_ms: int) -> bool:
-        """Record what was seen of it; an end is final, whatever is seen afterwards."""
+        """Record its state; once it has ended, later sightings change nothing."""
         if self.over:
             return False
         if seen.over and self.given_up is not None and not self.told:
@@ -214,10 +216,10 @@ class PodAttempt:
         return True
 
     def give_up(self, timeout_ms: int, now_ms: int) -> bool:
-        """Whether it takes too long to start, which is said from now on."""
+        """Whether it takes too long to start; from then on it counts as given up."""
         waits = self.sight.sight is Sight.STARTING and not self.told and self.given_up is None
         if self.pod is not None and not self.node:
-            # It waits for a scheduler of the cluster, and nothing of it is being started.
+            # It waits for the cluster's scheduler, so nothing is being started yet.
             waits = False
         if not waits or now_ms - self.begun_ms < timeout_ms:
             return False
@@ -228,20 +230,20 @@ class PodAttempt:
         return True
 
     def look_again(self, now_ms: int) -> bool:
-        """Judge its pod anew, as something else about it is known now; whether that is news."""
+        """Judge its pod again, as more is known about it now; return whether it changed."""
         if self.pod is None or self.gone:
             return False
         return self.take(self.pod, now_ms)
 
     def correct_loss(self, now_ms: int, within_ms: int) -> None:
-        """It was found out why it was deleted, before that was told."""
+        """Correct a loss that is not reported yet: the reason for the deletion is known now."""
         fresh = now_ms - self.since_ms < within_ms
         if self.sight.sight is Sight.LOST and fresh and (why := self.taken_for):
             self.sight, self.since_ms = PodSight(Sight.PREEMPTED, why), now_ms
 
     @property
     def taken_for(self) -> str:
-        """Why a scheduler of the cluster ended it for others; empty: it did not."""
+        """Why the cluster's scheduler preempted it; empty if it did not."""
         why = self.evicted or ("" if self.pod is None else preemption(self.pod))
         return f"Preempted by the scheduler of its cluster: {why}" if why else ""
 
@@ -252,10 +254,10 @@ class PodAttempt:
 
 
 def version_of(pod: KubePod) -> int:
-    """The version of a pod; of two, the higher is the later."""
+    """The resource version of a pod as a number; the higher one is the later one."""
     return number_of(pod.metadata.resource_version)
 
 
 def number_of(version: str) -> int:
-    """A version as a number; 0: it is none."""
+    """A resource version as a number; 0 if it is not one."""
     return int(version) if version.isdecimal() else 0

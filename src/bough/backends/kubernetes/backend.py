@@ -1,7 +1,7 @@
-"""The backend `kubernetes`: notes what is wanted, lets workers do it, and says what is seen.
+"""The backend `kubernetes`: notes what is wanted, lets workers do it, and reports what it sees.
 
-The apiserver keeps everything: a pod has the name of its attempt, so nothing is made twice, and
-what a crash swallowed is made up for when the next server is reminded of what was decided.
+The apiserver keeps all state. A pod is named after its attempt, so nothing is created twice; and
+work that a crash interrupted is redone when the next server is given the same orders again.
 """
 
 from __future__ import annotations
@@ -45,25 +45,26 @@ from bough.model.node_test import NodeTest
 from bough.model.pool import OfferedNode
 
 LOG = logging.getLogger(__name__)
-#: How long a watch may fail before nothing is started there any more.
+#: How long a watch may fail before no more tasks are started in this cluster.
 _AWAY_S = 10.0
-#: In the queue: Services are to be looked at, and after how long again if that fails.
+#: Entry in the work queue: sweep Services and objects of groups that are gone. The pause before a
+#: retry is `_SWEEP_AGAIN_S`.
 _SWEEP = ""
-#: In the queue: what did not complete is to be dropped from the claim.
+#: Entry in the work queue: delete from the claim what did not complete.
 _CLEAN = "-"
-#: In the queue: tests of nodes are to be brought in step.
+#: Entry in the work queue: bring the tests of nodes in step.
 _TESTS = "?"
 _SWEEP_AGAIN_S = 10.0
-#: A pod is never taken away without its kubelet.
+#: At least this, so that a pod is never deleted without its kubelet.
 _LEAST_GRACE_S = 1
-#: How often it is looked for what takes too long.
+#: How often to check for attempts that take too long.
 _LOOK_MS = 1_000
-#: How much later it is told that a task runs, while many others are being started.
+#: How much later to report that a task runs, while many others are being started.
 _LATER_S = 10.0
 
 
 def nothing() -> None:
-    """The default of `wake`."""
+    """Do nothing: the default for `wake`."""
 
 
 class KubernetesBackend(PodFiles):
@@ -87,7 +88,7 @@ class KubernetesBackend(PodFiles):
         self._cluster = ClusterState(name)
         self._leadership = Leadership(0, 0)
         self._away_since: float | None = None
-        #: When the times of attempts were last looked at; since when many pods are being made.
+        #: When the timeouts were last checked; since when many pods are being created.
         self._looked_ms = -_LOOK_MS
         self._many_since: float | None = None
         self._logs = LogKeeper(
@@ -105,7 +106,7 @@ class KubernetesBackend(PodFiles):
         self._writer = PodWriter(
             client, options, self._lock, now_ms, self._services, self._group_objects
         )
-        #: What is in the queue beside attempts.
+        #: What the work queue can hold beside attempts.
         self._errands = {_SWEEP: self._sweep, _CLEAN: self._clean, _TESTS: self._test}
         self._queue = WorkQueue(self._work, options.workers, "kube-pods")
         self._nodes = Follower(client, NODES, self._hear_node)
@@ -113,7 +114,7 @@ class KubernetesBackend(PodFiles):
         self._pulse = Pulse(client)
 
     def begin(self) -> None:
-        """Begin to follow the cluster; its nodes are not known before the first lists."""
+        """Start to follow the cluster; its nodes are unknown until the first lists are there."""
         self._queue.start()
         self._logs.start()
         self._nodes.start()
@@ -121,7 +122,7 @@ class KubernetesBackend(PodFiles):
         self._pulse.start()
 
     def close(self) -> None:
-        """Stop following; all pods go on."""
+        """Stop following the cluster; its pods keep running."""
         self._pulse.stop()
         self._nodes.stop(5.0)
         self._pods.stop(5.0)
@@ -130,7 +131,7 @@ class KubernetesBackend(PodFiles):
         self._client.close()
 
     def nodes(self) -> tuple[OfferedNode, ...] | None:
-        """The nodes of the cluster; `None` until all pods are known, too."""
+        """The nodes of the cluster; `None` until all nodes and pods are listed."""
         failure = self._nodes.failure or self._pods.failure or self._pulse.failure
         now = time.monotonic()
         if not failure:
@@ -147,20 +148,21 @@ class KubernetesBackend(PodFiles):
             return self._cluster.offered()
 
     def used_by_others(self) -> Mapping[str, Resources]:
-        """What pods that are not of this site hold, by node."""
+        """What pods of others, not of this site, hold on each node."""
         with self._lock:
             return self._cluster.used()
 
     def lead(self, leadership: Leadership) -> None:
-        """Give all further orders under this lease."""
+        """Carry out all further orders under this lease."""
         with self._lock:
             if leadership.number != self._leadership.number:
-                # What was ordered before and is not made yet may not be wanted any more.
+                # Orders of the old lease that are not carried out yet may no longer be wanted.
                 for each in list(self._attempts.values()):
                     if each.over or each.has_pod:
                         continue
                     if each.sent:
-                        # Whether its pod was made is not known: it is made if that is said again.
+                        # Its pod may exist or not: create it only if the new leader orders
+                        # that again.
                         each.objects = None
                     else:
                         del self._attempts[each.attempt]
@@ -169,7 +171,7 @@ class KubernetesBackend(PodFiles):
             self._leadership = leadership
 
     def keep_tests(self, tests: tuple[NodeTest, ...]) -> None:
-        """Bring tests of nodes in step, and close nodes that did not pass."""
+        """Bring the tests of nodes in step, and close nodes that did not pass."""
         with self._lock:
             conditions = frozenset(name for each in tests for name in each.conditions)
             changed = self._cluster.heed(conditions)
@@ -179,11 +181,11 @@ class KubernetesBackend(PodFiles):
             self._wake()
 
     def test_troubles(self) -> tuple[str, ...]:
-        """What cannot be brought in step."""
+        """What is wrong with tests that cannot be brought in step."""
         return self._tests.troubles()
 
     def start(self, start: Start) -> None:
-        """Note which tasks must start; those that are known already are left alone."""
+        """Note which tasks must start; those that are already known are left alone."""
         with self._lock:
             self._check_lease()
             for launch in start.launches:
@@ -195,7 +197,7 @@ class KubernetesBackend(PodFiles):
                 self._queue.note(launch.attempt)
 
     def stop(self, stop: Stop) -> None:
-        """Note which attempts must end; unknown ones count as ended."""
+        """Note which attempts must end; an unknown attempt counts as ended."""
         now_ms = self._now_ms()
         by_ms = now_ms + max(_LEAST_GRACE_S, stop.grace_s) * 1_000
         with self._lock:
@@ -214,7 +216,7 @@ class KubernetesBackend(PodFiles):
         self._wake()
 
     def observe(self) -> tuple[Observation, ...]:
-        """All attempts, ended ones included, until they are forgotten."""
+        """All attempts, including ended ones, until they are forgotten."""
         with self._lock:
             self._look_at_times()
             later = self._tells_later()
@@ -222,7 +224,7 @@ class KubernetesBackend(PodFiles):
             return tuple(each.tell(later=later) for each in known if not each.forgotten)
 
     def forget(self, attempts: tuple[str, ...]) -> None:
-        """Their ends are stored: their pods are deleted when their logs are complete."""
+        """These ends are stored: delete the pods once their logs are complete."""
         with self._lock:
             for attempt in attempts:
                 known = self._attempts.get(attempt)
@@ -234,10 +236,10 @@ class KubernetesBackend(PodFiles):
             self._cleaner.note(expired)
             self._queue.note(_CLEAN)
 
-    # What is wanted
+    # Orders
 
     def _check_lease(self) -> None:
-        """Refuse an order that was held up on its way here, until another server may decide."""
+        """Refuse an order that came so late that another server may lead by now."""
         if not self._leads():
             raise NotLeading
 
@@ -263,12 +265,12 @@ class KubernetesBackend(PodFiles):
             known.name, known.group = known.objects.name, launch.about.get("group_uuid", "")
         except UnstartablePod as error:
             if known.has_pod:
-                # It was made when nothing was missing.
+                # Its pod was created earlier, when nothing was missing yet.
                 return
             known.put(PodSight(Sight.UNSTARTABLE, str(error)), self._now_ms())
 
     def _look_at_times(self) -> None:
-        """Give up what does not start in time; what does not end on a lost node is lost."""
+        """Give up attempts that do not start in time, or do not end on a node that is not ready."""
         now_ms = self._now_ms()
         if 0 <= now_ms - self._looked_ms < _LOOK_MS:
             return
@@ -279,17 +281,17 @@ class KubernetesBackend(PodFiles):
             if each.is_stuck(now_ms) and not self._cluster.is_ready(each.node):
                 each.take_gone(now_ms)
 
-    # What is done, by the workers
+    # Work, done by the workers
 
     def _work(self, attempt: str) -> float | None:
-        """Do the next step for an attempt; after how long to look again."""
+        """Do the next step for an attempt; return after how long to look again."""
         errand = self._errands.get(attempt)
         if errand is not None:
             return errand()
         self._note_left(attempt)
         group = self._drop(attempt)
         if group is not None:
-            # The Service of a group, and its objects, go with the last of its attempts.
+            # The Service of a group and its objects are deleted with its last attempt.
             self._services.drop(group)
             if self._group_objects.drop(group):
                 self._queue.note_later(_SWEEP, _SWEEP_AGAIN_S)
@@ -300,7 +302,7 @@ class KubernetesBackend(PodFiles):
             if known is None or step is None:
                 return None
             if not self._leads():
-                # Another server decides, or this one soon will again.
+                # Another server leads, or this one will renew its lease soon.
                 return 1.0
             before = known.observed()
             if step is Step.CREATE:
@@ -313,7 +315,7 @@ class KubernetesBackend(PodFiles):
         return again_s
 
     def _drop(self, attempt: str) -> str | None:
-        """Keep nothing of an attempt of which nothing more is wanted; its group."""
+        """Forget an attempt that needs nothing more; return its group."""
         with self._lock:
             known = self._attempts.get(attempt)
             if known is None or not known.removable or known.has_pod:
@@ -322,7 +324,7 @@ class KubernetesBackend(PodFiles):
             return known.group
 
     def _note_left(self, attempt: str) -> None:
-        """Have dropped what an attempt left that did not complete, once its end is stored."""
+        """Have an attempt's data deleted if it did not complete, once its end is stored."""
         with self._lock:
             known = self._attempts.get(attempt)
             if known is None or not known.forgotten or not known.leaves_data:
@@ -359,12 +361,12 @@ class KubernetesBackend(PodFiles):
             return len(self._cluster.offered())
 
     def _has_group(self, group: str) -> bool:
-        """Whether something is known of a group."""
+        """Whether any attempt of this group is known."""
         with self._lock:
             return any(each.group == group for each in self._attempts.values())
 
     def _sweep(self) -> float | None:
-        """Once for each lease, delete what is there for groups of which nothing is left."""
+        """Once per lease, delete what belongs to groups that have no attempts left."""
         if not self._pods.wait_until_listed(0) or not self._leads():
             return 1.0
         try:
@@ -376,11 +378,11 @@ class KubernetesBackend(PodFiles):
         return None
 
     def _makes_many(self) -> bool:
-        """Whether more pods wait to be made than are being made: logs come after them."""
+        """Whether more pods wait to be created than there are workers: logs then have to wait."""
         return self._queue.length > self._options.workers
 
     def _tells_later(self) -> bool:
-        """Whether to start what waits for it comes before telling that others run."""
+        """Whether starting waiting tasks is more urgent than reporting that others run."""
         if not self._makes_many():
             self._many_since = None
             return False
@@ -395,7 +397,7 @@ class KubernetesBackend(PodFiles):
                 known.log_done = True
         self._queue.note(attempt)
 
-    # What is heard, by the watches
+    # Events from the watches
 
     def _hear_node(self, heard: Relisted[KubeNode] | WatchEvent[KubeNode]) -> None:
         with self._lock:
@@ -414,7 +416,7 @@ class KubernetesBackend(PodFiles):
                 there = {attempt for pod in heard.items if (attempt := self._take(pod)) is not None}
                 listed = number_of(heard.version)
                 for each in list(self._attempts.values()):
-                    # What was created after the list was made is not in it, and is there.
+                    # A pod created after the list was made is missing in it, but exists.
                     missing = each.has_pod and each.attempt not in there
                     if missing and each.version <= listed:
                         self._take_gone(each)
@@ -438,7 +440,7 @@ class KubernetesBackend(PodFiles):
         if event.kind is WatchEventKind.DELETED:
             self._take_gone(known)
         if known.sight.sight is Sight.RUNNING and self._makes_many():
-            # It is told with many others.
+            # It is reported later, together with many others.
             return False
         return seen != known.observed()
 
@@ -454,7 +456,7 @@ class KubernetesBackend(PodFiles):
         return attempt_of(pod, self._options.site)
 
     def _take(self, pod: KubePod) -> str | None:
-        """Take in a pod; the attempt that it is of, if it is one of this site."""
+        """Take in a pod; return its attempt, if it belongs to this site."""
         attempt = self._own(pod)
         if attempt is None:
             self._hear_other(pod, gone=False)

@@ -1,4 +1,4 @@
-"""Nodes of a cluster as they were last heard of, and what pods of others hold on them."""
+"""The nodes of a cluster as last reported, and what other pods hold on them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from bough.model.pool import OfferedNode
 
 
 class ClusterState:
-    """What is there; changed under the lock of the backend."""
+    """Nodes and other pods; changed only under the lock of the backend."""
 
     def __init__(self, backend: str) -> None:
         self._backend = backend
         self._nodes: dict[str, OfferedNode] = {}
-        #: The same as they were heard of, and the conditions that tests of them set.
+        #: The nodes as they were reported, kept for when the conditions below change.
         self._heard: dict[str, KubeNode] = {}
         self._tested: frozenset[str] = frozenset()
         self._ready: set[str] = set()
         self._offered: tuple[OfferedNode, ...] | None = None
-        #: By uid: where a pod of others is, and what it holds.
+        #: By uid: the node of another pod, and what it holds there.
         self._others: dict[str, tuple[str, Resources]] = {}
         self._on_node: dict[str, dict[str, Resources]] = {}
         self._used: dict[str, Resources] = {}
@@ -32,22 +32,22 @@ class ClusterState:
         self._dirty: set[str] = set()
 
     def offered(self) -> tuple[OfferedNode, ...]:
-        """All nodes, by name; the same object until something changes."""
+        """All nodes, sorted by name; the same object until something changes."""
         if self._offered is None:
             self._offered = tuple(self._nodes[name] for name in sorted(self._nodes))
         return self._offered
 
     def is_ready(self, node: str) -> bool:
-        """Whether a node is there, and its kubelet answers."""
+        """Whether a node exists and its kubelet answers."""
         return node in self._ready
 
     def any_open(self) -> str | None:
-        """A node that takes pods, or at least one whose kubelet answers."""
+        """A node that takes pods, or else one whose kubelet at least answers."""
         opened = (each.name for each in self.offered() if not each.closed)
         return next(opened, min(self._ready, default=None))
 
     def used(self) -> Mapping[str, Resources]:
-        """What pods of others hold, by node; a new object whenever something changes."""
+        """What other pods hold on each node; a new object whenever something changes."""
         if self._dirty:
             after = dict(self._used)
             for node in sorted(self._dirty):
@@ -61,7 +61,7 @@ class ClusterState:
         return self._used
 
     def hear_node(self, heard: Relisted[KubeNode] | WatchEvent[KubeNode]) -> bool:
-        """Take in what was heard; whether what is offered has changed."""
+        """Take in an event or a list; return whether the offered nodes changed."""
         if isinstance(heard, Relisted):
             before = self._nodes
             self._nodes = {}
@@ -82,7 +82,7 @@ class ClusterState:
         return changed
 
     def heed(self, conditions: frozenset[str]) -> bool:
-        """Close nodes that have not passed their tests; whether what is offered has changed."""
+        """Close nodes that failed these tests; return whether the offered nodes changed."""
         if conditions == self._tested:
             return False
         self._tested = conditions
@@ -92,13 +92,13 @@ class ClusterState:
         return any(changed)
 
     def forget_pods(self) -> None:
-        """All pods of others are about to be listed again."""
+        """Forget other pods, as all of them are about to be listed again."""
         self._dirty.update(self._on_node)
         self._others.clear()
         self._on_node.clear()
 
     def hear_other(self, pod: KubePod, *, gone: bool) -> bool:
-        """Take in a pod of others; whether what it holds has changed."""
+        """Take in a pod that is not of this site; return whether what it holds changed."""
         node, uid = pod.spec.node_name, pod.metadata.uid
         before = self._others.get(uid)
         after = None if gone or not node or is_over(pod) else (node, used(pod))

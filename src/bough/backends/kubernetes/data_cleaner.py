@@ -1,7 +1,7 @@
-"""Drops what attempts left on the claim that did not complete, with a pod of its own.
+"""Deletes the data of attempts that did not complete from the claim, with a pod of its own.
 
-One such pod runs at a time and takes all that has come together. What it is to drop is remembered
-by the pods of the attempts themselves: these stay until it has ended.
+One such pod runs at a time and takes everything that has accumulated. The pods of the attempts
+themselves are the record of what to delete: they stay until the cleaner has finished.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from bough.kube.failures import KubeConflict, KubeFailure, KubeNotFound, KubeRef
 from bough.kube.objects import PODS, KubePod
 
 LOG = logging.getLogger(__name__)
-#: How many folders one pod drops.
+#: How many folders one pod deletes.
 _AT_ONCE = 200
-#: After so many failures in a row folders stay, and the log says so.
+#: After this many failures in a row the folders stay, and the log says so.
 _TRIES = 3
 _AGAIN_S, _LOOK_S, _LONGEST_S = 5.0, 60.0, 900.0
 
 
 class DataCleaner:
-    """The folders to drop. Any thread can call it; `work` is called by one at a time."""
+    """The folders to delete. Any thread can call it; `work` is called by one at a time."""
 
     def __init__(
         self,
@@ -40,10 +40,10 @@ class DataCleaner:
         node: Callable[[], str | None],
         dropped: Callable[[tuple[str, ...]], None],
     ) -> None:
-        """Both are called without the lock.
+        """Both functions are called without the lock.
 
-        node:     one that a pod can run on, if there is any
-        dropped:  nothing more is to be dropped of these attempts; they are not noted again
+        node:     a node that a pod can run on, if there is one
+        dropped:  nothing of these attempts is left to delete; they are not noted again
         """
         self._client = client
         self._options = options
@@ -52,26 +52,26 @@ class DataCleaner:
         self._dropped = dropped
         self._lock = threading.Lock()
         self._waiting: dict[str, None] = {}
-        #: All such pods that are there, those of an earlier server too.
+        #: All cleaner pods that exist, including those of an earlier server.
         self._pods: dict[str, KubePod] = {}
-        #: The pod that runs for this server, what it drops, and until when it is waited for.
+        #: The cleaner pod of this server, what it deletes, and until when to wait for it.
         self._running: tuple[str, tuple[str, ...], float] | None = None
         self._failures = 0
 
     def is_cleaner(self, pod: KubePod) -> bool:
-        """Whether a pod is one that drops folders for this site."""
+        """Whether a pod is a cleaner of this site."""
         labels = pod.metadata.labels or {}
         here = pod.metadata.namespace == self._options.namespace
         return here and labels.get(SITE) == self._options.site and CLEANER in labels
 
     def note(self, attempts: Iterable[str]) -> None:
-        """What these attempts left is to be dropped."""
+        """Note that what these attempts left must be deleted."""
         with self._lock:
             held = () if self._running is None else self._running[1]
             self._waiting |= dict.fromkeys(each for each in attempts if each not in held)
 
     def hear(self, pod: KubePod, *, gone: bool) -> None:
-        """Take in how such a pod is."""
+        """Take in the state of a cleaner pod."""
         with self._lock:
             if gone:
                 self._pods.pop(pod.metadata.name, None)
@@ -80,12 +80,12 @@ class DataCleaner:
                 self._pods[pod.metadata.name] = pod
 
     def relist(self) -> None:
-        """All such pods are about to be told again."""
+        """Forget the cleaner pods, as all of them are about to be reported again."""
         with self._lock:
             self._pods.clear()
 
     def work(self) -> float | None:
-        """Do what is next; after how long to look again, `None`: nothing is left to do."""
+        """Do the next step; return after how long to look again, `None` if nothing is left."""
         try:
             self._remove_over()
         except KubeFailure as error:
@@ -128,7 +128,7 @@ class DataCleaner:
         return _LOOK_S
 
     def _remove_over(self) -> None:
-        """Delete the pods that have ended."""
+        """Delete the cleaner pods that have ended."""
         with self._lock:
             late = self._running is not None and time.monotonic() > self._running[2]
             own = "" if self._running is None else self._running[0]
@@ -148,7 +148,7 @@ class DataCleaner:
                 self._pods.pop(name, None)
 
     def _judge(self, pod: KubePod, attempts: tuple[str, ...]) -> None:
-        """Read how the pod of this server has ended, before it is deleted."""
+        """Read how this server's cleaner ended, before it is deleted."""
         if pod.status.phase != "Succeeded":
             LOG.warning("folders were not dropped: %s", pod.status.message or "it failed")
             with self._lock:
@@ -159,7 +159,7 @@ class DataCleaner:
             self._running, self._failures = None, 0
 
     def _end_one(self, name: str, *, counts: bool = True) -> None:
-        """A pod has ended before it was done: what it was to drop waits again. Under the lock."""
+        """A cleaner ended too early: what it had to delete waits again. Call under the lock."""
         if self._running is not None and self._running[0] == name:
             self._waiting |= dict.fromkeys(self._running[1])
             self._running = None

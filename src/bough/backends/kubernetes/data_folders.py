@@ -1,10 +1,10 @@
-"""What tasks leave for others, on a claim that every node can mount: a folder for each attempt.
+"""Data that tasks leave for others: a folder for each attempt, on a claim that all nodes mount.
 
-    <site>/<task>/<attempt>    what an attempt leaves; tasks are named by their identities
+    <site>/<task>/<attempt>    what an attempt leaves; tasks are named by their uuids
 
-The pod of an attempt mounts its own folder, and those of its inputs to be read. Only what an
-attempt left that completed is ever an input. A container before the task drops what earlier
-attempts left, and another pod drops what the last attempt left, if it did not complete.
+The pod of an attempt mounts its own folder, and those of its inputs read-only. Only the data of an
+attempt that completed is ever an input. A container that runs before the task deletes what earlier
+attempts left; if the last attempt does not complete, another pod deletes what that one left.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ SEEN_OUTPUT = "/osmo/data/output"
 SEEN_INPUT = "/osmo/data/input"
 _NAME = "bough-data"
 _ROOT = "/bough"
-#: How long the pod that drops folders may take.
+#: How long the pod that deletes folders may take.
 _LONGEST_S = 600
 
 #: Run by any POSIX shell, as: sh -c SCRIPT NAME ROOT begin OWN [INPUT SENTENCE]..., to make an
-#: empty folder if all inputs are there; or ROOT drop FOLDER..., to remove folders. What is removed
-#: is moved away first: a container that is not quite gone yet writes to nothing that counts.
+#: empty folder if all inputs exist; or ROOT drop FOLDER..., to delete folders. A folder is moved
+#: away before it is deleted, so that a container that is still ending cannot write into a new one.
 SCRIPT = """\
 set -eu
 root=$1 doing=$2
@@ -69,16 +69,16 @@ esac
 
 
 class MissingInput(Exception):
-    """An input that no completed task left, and which."""
+    """An input was left by no completed task; the message says which."""
 
 
 def folder_of(site: str, attempt: str) -> str:
-    """The folder of an attempt, below the root of the claim."""
+    """The folder of an attempt, relative to the root of the claim."""
     return f"{site}/{attempt}"
 
 
 def seen_inputs(count: int) -> tuple[str, ...]:
-    """Where a task sees its inputs."""
+    """The paths at which a task sees its inputs."""
     return tuple(f"{SEEN_INPUT}/{number}" for number in range(count))
 
 
@@ -90,7 +90,7 @@ def add_data(
     container: dict[str, Json],
     volumes: list[Json],
 ) -> dict[str, Json]:
-    """Mount the folders of a task; the container that makes them ready before it."""
+    """Mount the folders of a task; return the container that prepares them before it."""
     own = folder_of(site, launch.attempt)
     mounts: list[Json] = [{"name": _NAME, "mountPath": SEEN_OUTPUT, "subPath": own}]
     needed: list[str] = []
@@ -111,7 +111,7 @@ def add_data(
 def cleaner(
     volume: DataVolume, site: str, name: str, node: str, attempts: Sequence[str]
 ) -> dict[str, Json]:
-    """A pod that drops what attempts left."""
+    """A pod that deletes what attempts left."""
     folders = (folder_of(site, each) for each in attempts)
     return {
         "apiVersion": "v1",
@@ -131,7 +131,7 @@ def cleaner(
 
 
 def _program(volume: DataVolume, *args: str) -> dict[str, Json]:
-    # Kubernetes fills in $(NAME) by itself, in whatever is run.
+    # Kubernetes would replace $(NAME) in any command: escape it.
     command = [each.replace("$(", "$$(") for each in ("sh", "-c", SCRIPT, _NAME, _ROOT, *args)]
     return {
         "name": _NAME,

@@ -1,7 +1,7 @@
-"""Objects that group templates ask for: there before the first pod of a group, gone with its last.
+"""Objects that group templates ask for: created before a group's first pod, deleted with its last.
 
-A ConfigMap of the group says which there are, and is written before the first of them is made: what
-a crash leaves behind is found by it, whatever kinds these are.
+A ConfigMap for each group lists them, and is written before the first of them is created: so
+whatever a crash leaves behind is found, of whichever kind it is.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ LOG = logging.getLogger(__name__)
 RECORDS = untyped("api/v1", "configmaps")
 _DATA = "objects"
 _FORBIDDEN, _UNPROCESSABLE = 403, 422
-#: Answers that mean that an object will never be accepted as it is.
+#: Statuses that mean that an object will never be accepted as it is.
 _NEVER = (400, _FORBIDDEN, 404, 413, _UNPROCESSABLE)
 
 
 class _Reference(msgspec.Struct, frozen=True):
-    """Where an object is."""
+    """The kind and the name of an object."""
 
     api: str
     plural: str
@@ -48,25 +48,25 @@ class _Reference(msgspec.Struct, frozen=True):
 
 
 class TemplateObjects:
-    """The objects of groups. Workers call it, and never the loop; repeating is harmless."""
+    """The objects of groups. Called by workers, never by the loop; calls can be repeated."""
 
     def __init__(
         self, client: KubeClient, options: KubernetesOptions, has_group: Callable[[str], bool]
     ) -> None:
-        """has_group:  whether something is known of a group."""
+        """has_group:  whether any attempt of a group is known."""
         self._client = client
         self._options = options
         self._has_group = has_group
         self._lock = threading.Lock()
-        #: Groups of which there is a record; whose objects were all made by this server.
+        #: Groups that have a record; below, those whose objects were all created by this server.
         self._recorded: set[str] = set()
         self._complete: set[str] = set()
-        #: Being deleted: what is made meanwhile would go, too.
+        #: Groups whose objects are being deleted: what is created meanwhile would be deleted, too.
         self._leaving: set[str] = set()
         self._kinds: dict[tuple[str, str], Kind[dict[str, Any]]] = {}
 
     def make(self, group: str, manifests: Sequence[Mapping[str, Json]]) -> None:
-        """Make all objects of a group that are not there."""
+        """Create all objects of a group that do not exist yet."""
         with self._lock:
             if group in self._leaving:
                 raise Busy(f"the objects of group {group} are being deleted")
@@ -81,14 +81,14 @@ class TemplateObjects:
                 self._create(group, reference, manifest)
             except KubeRefused as error:
                 if error.status in _NEVER:
-                    # It was not made, and what may not be made may not be deleted either.
+                    # It was not created; and if we may not create it, we may not delete it either.
                     self._strike(group, reference)
                 raise
         with self._lock:
             self._complete.add(group)
 
     def drop(self, group: str) -> bool:
-        """Delete the objects of a group of which nothing is left; whether a sweep is needed."""
+        """Delete the objects of a group with no attempts left; return whether a sweep is needed."""
         with self._lock:
             if group not in self._recorded or not self._leaves(group):
                 return False
@@ -100,13 +100,13 @@ class TemplateObjects:
         return False
 
     def sweep(self) -> None:
-        """Delete the objects of all groups of which nothing is known."""
+        """Delete the objects of all groups that have no attempts."""
         labels = f"{SITE}={self._options.site},{OBJECTS}=true"
         try:
             found = self._client.list(RECORDS, self._options.namespace, labels=labels).items
         except KubeRefused as error:
             if error.status == _FORBIDDEN and self._client.is_ready():
-                # Without this right none was ever made.
+                # Without this right none was ever created.
                 return
             raise
         for each in found:
@@ -117,7 +117,7 @@ class TemplateObjects:
                 self._delete(group)
 
     def _leaves(self, group: str) -> bool:
-        """Whether the objects of a group are to be deleted now; under the lock."""
+        """Whether the objects of a group must be deleted now; call under the lock."""
         if group in self._leaving:
             return False
         if self._has_group(group):
@@ -128,7 +128,7 @@ class TemplateObjects:
         return True
 
     def _record(self, group: str, wanted: Sequence[_Reference]) -> None:
-        """Write down what is about to be made, beside what was written before."""
+        """Write down what is about to be created, in addition to what was written before."""
         name, namespace = objects_name(group), self._options.namespace
         labels = {SITE: self._options.site, GROUP_UUID: group, OBJECTS: "true"}
         record = {"metadata": {"name": name, "labels": labels}, "data": _written(wanted)}
@@ -142,7 +142,7 @@ class TemplateObjects:
                 self._client.patch(RECORDS, name, data, namespace)
 
     def _strike(self, group: str, reference: _Reference) -> None:
-        """Take an object out of the record of its group."""
+        """Remove an object from the record of its group."""
         name, namespace = objects_name(group), self._options.namespace
         there = _read(self._client.get(RECORDS, name, namespace))
         data = {"data": _written([each for each in there if each != reference])}
@@ -153,7 +153,7 @@ class TemplateObjects:
         try:
             self._client.create(reference.kind, manifest, namespace)
         except AlreadyExists:
-            # Its name holds the identity of the group, so it is of an earlier try.
+            # The name contains the uuid of the group, so an earlier try created it.
             there = self._client.get(reference.kind, reference.name, namespace)["metadata"]
             if there.get("deletionTimestamp"):
                 text = f"{reference.plural} {reference.name} is being deleted"
@@ -188,7 +188,7 @@ class TemplateObjects:
         return _Reference(kind.api, kind.plural, manifest["metadata"]["name"])
 
     def _kind(self, version: str, name: str) -> Kind[dict[str, Any]]:
-        """Where the objects of a kind are, as the apiserver says."""
+        """Where the apiserver serves a kind, as it says itself."""
         known = self._kinds.get((version, name))
         if known is not None:
             return known

@@ -1,4 +1,4 @@
-"""The Services of groups: made with the first pod, and gone with the last attempt of a group."""
+"""The Services of groups: created with the first pod, deleted with the group's last attempt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOG = logging.getLogger(__name__)
 
 
 class GroupServices:
-    """One headless Service for each group of several tasks. Workers call it, and never the loop."""
+    """One headless Service per group of several tasks. Called by workers, never by the loop."""
 
     kind: Kind[Any] = SERVICES
     name_of: Callable[[str], str] = staticmethod(service_name)
@@ -27,17 +27,17 @@ class GroupServices:
     def __init__(
         self, client: KubeClient, options: KubernetesOptions, has_group: Callable[[str], bool]
     ) -> None:
-        """has_group:  whether something is known of a group."""
+        """has_group:  whether any attempt of a group is known."""
         self._client = client
         self._options = options
         self._has_group = has_group
         self._lock = threading.Lock()
         self._made: set[str] = set()
-        #: Being deleted: one that is made meanwhile would go, too.
+        #: Groups whose Service is being deleted: one created meanwhile would be deleted, too.
         self._leaving: set[str] = set()
 
     def make(self, service: dict[str, Json]) -> None:
-        """Make the Service of a group, once."""
+        """Create the Service of a group, once."""
         group = service["metadata"]["labels"][GROUP_UUID]
         with self._lock:
             if group in self._leaving:
@@ -53,7 +53,7 @@ class GroupServices:
             raise
 
     def drop(self, group: str) -> None:
-        """Delete the Service of a group of which nothing is left; a sweep finds it otherwise."""
+        """Delete the Service of a group with no attempts left; if that fails, a sweep finds it."""
         with self._lock:
             if group not in self._made or not self._leaves(group):
                 return
@@ -63,7 +63,7 @@ class GroupServices:
             LOG.info("the Service of group %s stays: %s", group, error.message)
 
     def sweep(self) -> None:
-        """Delete all Services of groups of which nothing is known."""
+        """Delete the Services of all groups that have no attempts."""
         labels = f"{SITE}={self._options.site}"
         for each in self._client.list(self.kind, self._options.namespace, labels=labels).items:
             group = (each.metadata.labels or {}).get(GROUP_UUID, "")
@@ -73,12 +73,12 @@ class GroupServices:
                 self._delete(group, each.metadata.name)
 
     def _create(self, service: dict[str, Json]) -> None:
-        """Create it, unless an earlier try or server has."""
+        """Create it, unless an earlier try or an earlier server has."""
         with contextlib.suppress(AlreadyExists):
             self._client.create(self.kind, service, self._options.namespace)
 
     def _leaves(self, group: str) -> bool:
-        """Whether the Service of a group is to be deleted now; under the lock."""
+        """Whether the Service of a group must be deleted now; call under the lock."""
         if group in self._leaving:
             return False
         if self._has_group(group):

@@ -1,9 +1,9 @@
 """Where the logs of attempts are kept, and for how long.
 
     <folder>/attempts/<attempt>/log.…    the segments
-    <folder>/attempts/<attempt>/whole    nothing more will be written
+    <folder>/attempts/<attempt>/whole    exists once nothing more will be written
 
-A log outlives its pod, and is deleted some days after it became whole.
+A log outlives its pod, and is deleted some days after it became complete.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bough.backends.logs.log_reader import PART_BYTES, AttemptLogReader
 from bough.model.backend import LogPart
 
 _DAY_S = 86_400
-#: How often it is looked for what is too old, and how many are deleted then.
+#: How often to look for logs that are too old, and how many to check at a time.
 _EXPIRE_S = 3_600.0
 _AT_ONCE = 500
 
@@ -37,11 +37,11 @@ class LogFolders:
         return self._attempts / dns_name(attempt)
 
     def is_whole(self, attempt: str) -> bool:
-        """Whether nothing more will be written."""
+        """Whether the log is complete, so nothing more will be written."""
         return (self.of(attempt) / "whole").exists()
 
     def finish(self, attempt: str) -> None:
-        """Nothing more will be written."""
+        """Mark the log as complete."""
         folder = self.of(attempt)
         folder.mkdir(mode=0o700, exist_ok=True)
         (folder / "whole").touch()
@@ -49,7 +49,7 @@ class LogFolders:
     def read(
         self, attempt: str, position: int, last_lines: int | None, limit_bytes: int | None
     ) -> LogPart | None:
-        """A part of a log; `None`: there is none."""
+        """A part of a log; `None` if there is none."""
         folder = self.of(attempt)
         if not folder.is_dir():
             return None
@@ -59,7 +59,7 @@ class LogFolders:
         return reader.read(position, PART_BYTES if limit_bytes is None else limit_bytes)
 
     def expire(self) -> tuple[str, ...]:
-        """Every now and then, delete logs that are too old; of which attempts."""
+        """Delete logs that are too old, every now and then; return their attempts."""
         now = time.monotonic()
         if now < self._expire_at:
             return ()
@@ -70,10 +70,10 @@ class LogFolders:
             with contextlib.suppress(OSError):
                 if (folder / "whole").stat().st_mtime < oldest:
                     shutil.rmtree(folder)
-                    # The name was made of the attempt, whose last part is a number.
+                    # The folder is named TASK-NUMBER after the attempt TASK/NUMBER.
                     deleted.append("/".join(folder.name.rsplit("-", 1)))
             if count >= _AT_ONCE:
-                # The rest is looked at soon.
+                # Check the rest soon.
                 self._expire_at = now
                 break
         return tuple(deleted)

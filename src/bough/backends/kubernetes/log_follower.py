@@ -1,7 +1,7 @@
-"""Reading the log of a pod into a file, going on where it was left without gaps or doubles.
+"""Reads the log of a pod into a file, and can continue without gaps or duplicates.
 
-The apiserver gives lines from a second on. Those of the last second that are in the file already
-are known by their times and texts, and skipped.
+The apiserver can only start at a whole second. Lines of the last second that are already in the
+file are recognised by their time and text, and skipped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LogSink:
         self._writer.go_on()
         tail = read_tail(folder)
         last_ms = _record_ms(tail[-1]) if tail else 0
-        #: The second of the last record; 0: there is none.
+        #: The second of the last record; 0 if there is none.
         self.since_s = last_ms // 1_000
         self._last_ms = last_ms
         self._known = deque(each for each in tail if _record_ms(each) >= self.since_s * 1_000)
@@ -46,24 +46,24 @@ class LogSink:
             self._writer.write(new, self._last_ms)
 
     def say(self, text: str, at_ms: int) -> None:
-        """Write a line of the server's own."""
+        """Write a message from the server itself."""
         self._writer.write(b"%d e %s\n" % (at_ms, text.encode()), at_ms)
 
     def close(self) -> None:
-        """Bring it to the disk."""
+        """Flush the file to the disk."""
         self._writer.close()
 
     def _is_new(self, record: bytes) -> bool:
-        """Whether a record comes after what was in the file."""
+        """Whether a record is not in the file yet."""
         while self._known:
             if self._known.popleft() == record:
                 return False
-            # The node has thrown away what is between them.
+            # The node has already deleted this known line, so it does not come again.
         return True
 
 
 class LogReading:
-    """One pod's log, read into its file as often as needed."""
+    """Reads one pod's log into its file, as often as needed."""
 
     def __init__(self, client: KubeClient, namespace: str, pod: str, container: str) -> None:
         self._client = client
@@ -75,9 +75,9 @@ class LogReading:
         self._closed = False
 
     def read(self, file: LogSink, *, follow: bool) -> bool:
-        """Read what there is, or follow it until it ends; whether there is a log at all.
+        """Read what there is, or follow the log to its end; return whether there is a log at all.
 
-        A failure is raised, and what was read is kept.
+        Raises on a failure; what was read until then is kept.
         """
         since = _written(file.since_s) if file.since_s else ""
         try:
@@ -91,13 +91,13 @@ class LogReading:
             )
             with closing(lines):
                 for line in lines:
-                    # A line without its end may have been cut off, and comes again.
+                    # A line without its line break may have been cut off, and will come again.
                     if line.endswith(b"\n") or not follow:
                         file.add(line)
         except KubeNotFound:
             return False
         except KubeRefused as error:
-            # Its container has never run.
+            # The container has never run.
             if error.status == 400:
                 return False
             raise
@@ -106,7 +106,7 @@ class LogReading:
         return True
 
     def close(self) -> None:
-        """End it, from another thread."""
+        """Stop reading, from another thread."""
         with self._lock:
             self._closed = True
             if self._stream is not None:
@@ -120,7 +120,7 @@ class LogReading:
 
 
 def read_line(line: bytes) -> tuple[int, bytes]:
-    """When a line was written, in milliseconds, and its text; 0: it does not say."""
+    """When a line was written, in milliseconds (0 if it does not say), and its text."""
     found = _TIME.match(line)
     if found is None:
         return 0, line
@@ -131,7 +131,7 @@ def read_line(line: bytes) -> tuple[int, bytes]:
 
 
 def read_tail(folder: Path) -> list[bytes]:
-    """The last records of a log that is on the disk."""
+    """The last records of a log on disk."""
     content = b""
     for start in reversed(find_segments(folder)):
         content = segment_path(folder, start).read_bytes() + content

@@ -1,4 +1,4 @@
-"""Which logs are followed: those of running pods while they run, and each once more at its end."""
+"""Which logs are followed: those of running pods, and each once more when its pod has ended."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from bough.kube.client import KubeClient
 from bough.kube.failures import KubeFailure
 
 LOG = logging.getLogger(__name__)
-#: Logs that are followed at one time; the others are read now and then.
+#: How many logs are followed at the same time; the others are read now and then.
 MOST_STREAMS = 200
 _POLL_S = 10.0
 _WORKERS = 4
-#: How long a log waits for what is more urgent, and how often it looks.
+#: How long a log waits for more urgent work, and how often it checks for that.
 _PATIENT_S, _YIELD_S = 15.0, 1.0
-#: How long a stream may take to end after its container did.
+#: How long a stream may take to end after its container.
 _END_S = 10.0
-#: How long to try to read the rest of the log of a pod that has ended.
+#: How long to try to read the rest of a log after its pod has ended.
 _PATIENCE_S = 60.0
 
 
@@ -36,15 +36,15 @@ class _Followed:
     reading: LogReading
     folder: Path
     thread: threading.Thread | None = None
-    #: When its pod ended.
+    #: When its pod ended; `None` while it runs.
     over_at: float | None = None
-    #: From when on it is read, whatever else there is to do.
+    #: From this time on it is read, even if other work is more urgent.
     urgent_at: float = field(default_factory=lambda: monotonic() + _PATIENT_S)
     back_off: BackOff = field(default_factory=lambda: BackOff(0.5, 10.0))
 
 
 class LogKeeper:
-    """Reads logs of pods into files. Any thread can call it."""
+    """Reads the logs of pods into files. Any thread can call it."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class LogKeeper:
         done: Callable[[str], None],
         busy: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Both are called by any thread.
+        """Both functions are called from any thread.
 
-        done:  told of each attempt whose log is whole
-        busy:  whether there is something more urgent to do
+        done:  called for each attempt whose log is complete
+        busy:  whether there is more urgent work
         """
         self._client = client
         self._folders = folders
@@ -73,11 +73,11 @@ class LogKeeper:
         self._queue = WorkQueue(self._work, _WORKERS, "kube-logs")
 
     def start(self) -> None:
-        """Begin."""
+        """Start the threads."""
         self._queue.start()
 
     def close(self) -> None:
-        """Stop; another server goes on where this one was."""
+        """Stop; another server can continue where this one was."""
         self._closed.set()
         with self._lock:
             followed = list(self._followed.values())
@@ -86,7 +86,7 @@ class LogKeeper:
         self._queue.close()
 
     def follow(self, attempt: str, namespace: str, pod: str, container: str) -> None:
-        """Begin with an attempt whose container runs."""
+        """Follow the log of an attempt whose container runs."""
         with self._lock:
             if attempt in self._followed or self._folders.is_whole(attempt):
                 return
@@ -94,7 +94,7 @@ class LogKeeper:
         self._queue.note(attempt)
 
     def finish(self, attempt: str, namespace: str, pod: str, container: str) -> None:
-        """Its pod has ended: read the rest."""
+        """The pod of an attempt has ended: read the rest of its log."""
         if self._folders.is_whole(attempt):
             self._done(attempt)
             return
@@ -135,7 +135,7 @@ class LogKeeper:
         return 0.2
 
     def _stream(self, attempt: str, known: _Followed) -> None:
-        """Follow a log until its pod has ended, whatever breaks meanwhile."""
+        """Follow a log until its pod has ended, through all failures."""
         try:
             while not self._closed.is_set():
                 try:
@@ -154,7 +154,7 @@ class LogKeeper:
             self._queue.note(attempt)
 
     def _read(self, attempt: str, known: _Followed) -> float | None:
-        """Read what there is; at the end, all of it."""
+        """Read what there is now; after the end of the pod, everything."""
         over_at = known.over_at
         try:
             known.reading.read(self._sink(known), follow=False)

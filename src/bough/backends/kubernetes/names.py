@@ -1,4 +1,4 @@
-"""How what Bough makes in a cluster is named and labelled."""
+"""Names and labels of the objects that Bough creates in a cluster."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from bough.kube.objects import KubePod
 
-#: The label with the identity of the site; what has another one is never touched.
+#: The label with the identity of the site; objects of another site are never touched.
 SITE = "bough.site"
-#: Of a pod that has a folder for data; of one that drops such folders.
+#: The label of a pod that has a folder for data; below, of a pod that deletes such folders.
 DATA = "bough.data"
 CLEANER = "bough.cleaner"
-#: Of what says which objects a group has.
+#: The label of the record that lists the objects of a group.
 OBJECTS = "bough.objects"
 TASK_UUID = "osmo.task_uuid"
 RETRY_ID = "osmo.retry_id"
@@ -25,14 +25,14 @@ _ENDS = "_.-"
 
 
 def pod_name(task: str, attempt: str) -> str:
-    """The name of the pod of an attempt, always the same, so that no second one can be made."""
+    """The name of an attempt's pod: always the same, so that no second pod can be created."""
     own = dns_name(attempt)
     room = _LONGEST - len(own) - 1
     return f"{dns_name(task)[:room].rstrip('-')}-{own}" if room > 0 else own
 
 
 def dns_name(text: str) -> str:
-    """A text as a part of a name in DNS; tasks of one workflow stay apart."""
+    """A text as part of a DNS name; different tasks of one workflow stay different."""
     return _NO_NAME.sub("-", text.lower()).strip("-")[:_LONGEST].rstrip("-") or "x"
 
 
@@ -42,25 +42,26 @@ def service_name(group_uuid: str) -> str:
 
 
 def objects_name(group_uuid: str) -> str:
-    """The name of what says which objects a group has."""
+    """The name of the record that lists the objects of a group."""
     return f"{service_name(group_uuid)[: _LONGEST - 8]}-objects"
 
 
 def labels_of(site: str, about: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """The labels of a pod: those of its workflow, and those that people search by."""
+    """The labels of a pod: its own, and those about its workflow that people search by."""
     known = {_PREFIX + name: label_value(value) for name, value in about.items() if value}
     return {**own, **known, SITE: site}
 
 
 def label_value(text: str) -> str:
-    """A text as the value of a label."""
+    """A text as a valid value of a label."""
     return _NO_VALUE.sub("_", text)[:_LONGEST].strip(_ENDS)
 
 
 def attempt_of(pod: KubePod, site: str) -> str | None:
-    """The attempt that a pod is of; `None`: it is not of this site.
+    """The attempt that a pod belongs to; `None` if it is not of this site.
 
-    One that others made with labels of an attempt has another name, and is of none that there is.
+    A pod that others created with the labels of an attempt has another name: it counts for an
+    attempt that does not exist.
     """
     labels = pod.metadata.labels or {}
     task, retry = labels.get(TASK_UUID), labels.get(RETRY_ID)

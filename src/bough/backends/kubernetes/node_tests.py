@@ -1,7 +1,7 @@
-"""Tests of nodes: a CronJob for each, kept in step with what is configured.
+"""Scheduled tests of nodes: a CronJob for each, kept in step with the configuration.
 
-A run of it is a Job with one pod for each node that there is; pods of one test keep away from each
-other. They set conditions on their nodes themselves, with the service account of their template.
+Each run is a Job with one pod for each node; pods of the same test avoid each other. They set
+conditions on their nodes themselves, with the service account of their template.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from bough.model.node_test import NodeTest
 Json = Any
 LOG = logging.getLogger(__name__)
 CRON_JOBS = untyped("apis/batch/v1", "cronjobs")
-#: The label of a CronJob and of its pods, and where a CronJob says what it was made of.
+#: The label of a CronJob and its pods, and the annotation with the digest of what the CronJob was
+#: made from.
 TEST = "bough.test"
 _MADE_OF = "bough.made-of"
 _FORBIDDEN = 403
 _AGAIN_S = 30.0
-#: How long a Job that has ended, and its pods, can be looked at.
+#: How long a finished Job and its pods are kept, so that people can look at them.
 _KEPT_S = 3_600
 _HOST = "kubernetes.io/hostname"
 
@@ -50,23 +51,23 @@ class NodeTests:
         self._nodes = -1
 
     def want(self, tests: tuple[NodeTest, ...]) -> bool:
-        """Note which tests there must be; whether that is new."""
+        """Note which tests there must be; return whether that changed."""
         with self._lock:
             new, self._wanted = tests != self._wanted, tests
             return new
 
     def is_stale(self) -> bool:
-        """Whether there are more nodes to test than before, or fewer."""
+        """Whether the number of nodes to test has changed."""
         with self._lock:
             return bool(self._wanted) and self._count_nodes() != self._nodes
 
     def troubles(self) -> tuple[str, ...]:
-        """What cannot be brought in step."""
+        """What is wrong with tests that cannot be brought in step."""
         with self._lock:
             return self._troubles
 
     def work(self) -> float | None:
-        """Bring the cluster in step; after how many seconds to try again."""
+        """Bring the cluster in step; return after how many seconds to try again."""
         with self._lock:
             tests, nodes = self._wanted, self._count_nodes()
         if tests is None:
@@ -76,7 +77,7 @@ class NodeTests:
         except KubeFailure as error:
             forbidden = isinstance(error, KubeRefused) and error.status == _FORBIDDEN
             if not tests and forbidden and self._client.is_ready():
-                # Without this right none was ever made.
+                # Without this right none was ever created.
                 return None
             return self._give_up([f"tests cannot be listed: {error.message}"])
         troubles: list[str] = []
@@ -107,7 +108,7 @@ class NodeTests:
         return _AGAIN_S
 
     def _list(self) -> dict[str, str]:
-        """What each CronJob of this site was made of, by name."""
+        """For each CronJob of this site, by name: what it was made from."""
         labels = f"{SITE}={self._options.site},{TEST}"
         found = self._client.list(CRON_JOBS, self._options.namespace, labels=labels).items
         return {
@@ -132,12 +133,12 @@ class NodeTests:
 
 
 def name_of(test: NodeTest) -> str:
-    """The name of the CronJob of a test; Kubernetes adds to it, and has room for 52 characters."""
+    """The name of a test's CronJob, at most 52 characters, as Kubernetes appends to it."""
     return f"test-{test.name}"
 
 
 def cron_job(site: str, test: NodeTest, nodes: int) -> dict[str, Json]:
-    """What runs a test on so many nodes."""
+    """The CronJob that runs a test on this many nodes."""
     labels = {SITE: site, TEST: test.name}
     apart = {
         "topologyKey": _HOST,
@@ -165,7 +166,7 @@ def cron_job(site: str, test: NodeTest, nodes: int) -> dict[str, Json]:
                 "completions": count,
                 "parallelism": count,
                 "completionMode": "Indexed",
-                # One node that fails is no reason not to test the others, nor to test it twice.
+                # A node that fails must not stop the test of the others, nor be tested twice.
                 "backoffLimitPerIndex": 0,
                 "activeDeadlineSeconds": test.timeout_s,
                 "ttlSecondsAfterFinished": _KEPT_S,

@@ -1,4 +1,4 @@
-"""What a cluster offers: its nodes, and what pods of others use of them. Pure."""
+"""What a cluster offers: its nodes, and what a pod uses of one. Pure."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _DEFAULT_PODS = 110
 
 
 def offered(node: KubeNode, backend: str, tested: frozenset[str] = frozenset()) -> OfferedNode:
-    """A node as the scheduler is told of it: closed unless kubelet, owner and tests let it.
+    """A node as it is offered to the scheduler: closed if its kubelet, a cordon or a test says so.
 
-    tested:  the conditions that tests of nodes set
+    tested:  the conditions that node tests set
     """
     allocatable = node.status.allocatable or {}
     amounts = {name: amount(name, value) for name, value in allocatable.items()}
@@ -40,7 +40,7 @@ def offered(node: KubeNode, backend: str, tested: frozenset[str] = frozenset()) 
 
 
 def _closed(node: KubeNode, tested: frozenset[str]) -> str:
-    """Why a node takes no pods; empty: it does."""
+    """Why a node takes no pods; empty if it does."""
     if not is_ready(node):
         return "It is not ready."
     if node.spec.unschedulable:
@@ -53,7 +53,7 @@ def _closed(node: KubeNode, tested: frozenset[str]) -> str:
 
 
 def _taints(node: KubeNode) -> tuple[Taint, ...]:
-    """The taints of a node; one with an unknown effect keeps tasks away, too."""
+    """The taints of a node; one with an unknown effect keeps tasks away as well."""
     return tuple(
         Taint(each.key, each.value, _EFFECTS.get(each.effect, TaintEffect.NO_SCHEDULE))
         for each in node.spec.taints
@@ -61,12 +61,12 @@ def _taints(node: KubeNode) -> tuple[Taint, ...]:
 
 
 def is_ready(node: KubeNode) -> bool:
-    """Whether its kubelet says that it is."""
+    """Whether the node's kubelet says that it is ready."""
     return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
 
 
 def used(pod: KubePod) -> Amounts:
-    """What a pod holds of its node, at its peak."""
+    """What a pod holds on its node, at its peak."""
     return _as_resources(
         peak_requests(
             [_requests(each) for each in pod.spec.containers],
@@ -81,7 +81,7 @@ def used(pod: KubePod) -> Amounts:
 
 
 def added(parts: Iterable[Amounts]) -> Amounts:
-    """The sum of all."""
+    """The sum of all parts."""
     gpus = cpu_milli = memory_bytes = pods = 0
     for each in parts:
         gpus += each.gpus
@@ -92,7 +92,7 @@ def added(parts: Iterable[Amounts]) -> Amounts:
 
 
 def amount(resource: str, value: str | int) -> int:
-    """An amount that is at least what is written; nothing where it cannot be read."""
+    """Parse an amount, rounded up; 0 if it cannot be parsed."""
     try:
         return round_up_quantity(value, resource)
     except Invalid:

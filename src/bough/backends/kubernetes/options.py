@@ -9,7 +9,7 @@ import msgspec
 NAMESPACE = "bough"
 #: How long a task may take to start before it is given up.
 START_TIMEOUT_S = 1_800
-#: What a Secret can hold.
+#: The most that a Secret can hold.
 MOST_FILE_BYTES = 1 << 20
 
 
@@ -21,27 +21,27 @@ class DataVolume(msgspec.Struct, frozen=True):
 
     #: The name of a claim that all nodes can mount.
     claim: str
-    #: An image with a shell, which makes folders and drops them.
+    #: An image with a shell, which creates and deletes folders.
     image: str = VOLUME_IMAGE
 
 
 class KubernetesOptions(msgspec.Struct, frozen=True):
     """The settings of one cluster."""
 
-    #: Holds the logs.
+    #: The folder for logs.
     folder: Path
-    #: The identity of the site; pods of another one are never touched.
+    #: The identity of the site; pods of another site are never touched.
     site: str
-    #: Where pods, Secrets and Services are made.
+    #: Where pods, Secrets and Services are created.
     namespace: str = NAMESPACE
-    #: `None`: as kubectl finds it.
+    #: `None`: wherever kubectl would find it.
     kubeconfig: Path | None = None
     context: str | None = None
     start_timeout_s: int = START_TIMEOUT_S
     #: `None`: no data is kept between tasks.
     volume: DataVolume | None = None
-    #: Requests in flight.
+    #: How many requests are sent in parallel.
     workers: int = 16
-    #: How much of each attempt's log is kept, and for how long after its end.
+    #: How much of each attempt's log is kept, and for how many days after its end.
     log_bytes: int = 64 << 20
     keep_days: int = 30

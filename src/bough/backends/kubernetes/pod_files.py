@@ -1,4 +1,4 @@
-"""What pods wrote, as far as it was read into files; every process of the machine can read them."""
+"""Logs of pods that were read into files, which any process on this machine can read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PodFiles:
 
     @property
     def machine(self) -> Machine | None:
-        """It belongs to none: every server can reach the apiserver."""
+        """`None`: the backend is tied to no machine, as every server can reach the apiserver."""
         return None
 
     def read_log(
@@ -33,11 +33,11 @@ class PodFiles:
         last_lines: int | None = None,
         limit_bytes: int | None = None,
     ) -> LogPart | None:
-        """The log of an attempt from a position on, or its last lines; `None`: there is none."""
+        """An attempt's log from a position on, or its last lines; `None` if there is none."""
         return self._folders.read(attempt, position, last_lines, limit_bytes)
 
     def open_session(self, attempt: str, wanted: SessionRequest) -> int:
-        """Not yet: a line's other end would pass connections on to the API of the cluster."""
+        """Not supported yet: a session would have to be forwarded to the API of the cluster."""
         del attempt, wanted
         raise Conflict(
             f"Tasks of backend {self.name} run in a cluster; Bough cannot look into them yet.",

@@ -34,28 +34,28 @@ from bough.model.task_template import TaskTemplate
 Json = Any
 
 GPU = "nvidia.com/gpu"
-#: Files and credentials can be read and run by any user that an image runs as.
+#: Files and credentials are readable and executable by any user that an image runs as.
 _FILE_MODE = 0o555
-#: What is known of groups, and not of single tasks.
+#: The facts that belong to a group, not to a single task.
 _ABOUT_GROUPS = ("workflow_uuid", "group_uuid", "pool", "priority")
 _FILES, _CREDENTIALS = "bough-files", "bough-credential"
 
 
 class UnstartablePod(Exception):
-    """A task cannot be started, and why."""
+    """A task cannot be started; the message says why."""
 
 
 class AttemptObjects(msgspec.Struct, frozen=True):
-    """What is made for one attempt."""
+    """The objects to create for one attempt."""
 
     pod: dict[str, Json]
-    #: By name: what each Secret holds, in base64.
+    #: For each Secret, by name: its contents in base64.
     secrets: dict[str, dict[str, str]]
-    #: Of a group with several tasks.
+    #: Set for a group of several tasks.
     service: dict[str, Json] | None = None
-    #: Of a group that a scheduler of the cluster places.
+    #: Set for a group that the cluster's own scheduler places.
     pod_group: dict[str, Json] | None = None
-    #: What templates of groups ask for.
+    #: The objects that group templates ask for.
     group_objects: tuple[dict[str, Json], ...] = ()
 
     def with_pod_group(self, made: dict[str, Json]) -> AttemptObjects:
@@ -68,7 +68,7 @@ class AttemptObjects(msgspec.Struct, frozen=True):
         return self.pod["metadata"]["name"]
 
     def secret(self, name: str, owner: KubePod, site: str) -> dict[str, Json]:
-        """A Secret that goes with its pod."""
+        """A Secret that is deleted with its pod."""
         reference = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -91,7 +91,7 @@ class AttemptObjects(msgspec.Struct, frozen=True):
 def make_objects(
     site: str, namespace: str, start: Start, launch: Launch, volume: DataVolume | None = None
 ) -> AttemptObjects:
-    """Everything that an attempt needs; `UnstartablePod`: something is wrong with its spec."""
+    """Everything that an attempt needs; raises `UnstartablePod` if its spec is wrong."""
     name = pod_name(launch.name, launch.attempt)
     spec = _filled(namespace, start, launch, keeps_data=volume is not None)
     secrets: dict[str, dict[str, str]] = {}
@@ -114,7 +114,7 @@ def make_objects(
     if volume is not None:
         _add_data(volume, site, start, launch, own)
     pod = merge(without_missing(merge_all(launch.pod_templates)), own)
-    # A template can override these.
+    # Defaults, which a template can override.
     for field in ("automountServiceAccountToken", "enableServiceLinks"):
         pod["spec"].setdefault(field, False)
     service = _service(site, start) if len(start.tasks) > 1 else None
@@ -159,7 +159,7 @@ def _pod(
 def _add_data(
     volume: DataVolume, site: str, start: Start, launch: Launch, pod: dict[str, Json]
 ) -> None:
-    """Give a pod its folder on the claim, and what other tasks left there for it."""
+    """Give a pod its folder on the claim, and the data that other tasks left for it."""
     (container,) = pod["spec"]["containers"]
     try:
         before = add_data(volume, site, start, launch, container, pod["spec"]["volumes"])
@@ -174,7 +174,7 @@ def _service_of(launch: Launch) -> str:
 
 
 def _service(site: str, start: Start) -> dict[str, Json]:
-    """A headless Service: each task of the group has a name, from before it is ready."""
+    """A headless Service: gives each task of the group a DNS name, even before it is ready."""
     launch = start.launches[0]
     group = launch.about.get("group_uuid", "")
     selector = {GROUP_UUID: group, SITE: site}
@@ -187,7 +187,7 @@ def _service(site: str, start: Start) -> dict[str, Json]:
 
 
 def _group_objects(site: str, start: Start) -> tuple[dict[str, Json], ...]:
-    """What templates ask for; those of the same kind and name are one, the last on top."""
+    """The objects that templates ask for; those with the same kind and name are merged in order."""
     found: dict[tuple[str, str, str], dict[str, Json]] = {}
     for each in start.objects:
         key = (each["apiVersion"], each["kind"], each["metadata"]["name"])
@@ -231,7 +231,7 @@ def _environment(
         "BOUGH_WORKFLOW_ID": start.workflow_id,
         **({"BOUGH_OUTPUT": SEEN_OUTPUT} if keeps_data else {}),
     }
-    # Kubernetes fills in $(NAME) by itself; people write what they mean.
+    # Kubernetes would replace $(NAME): escape it, so that users get what they wrote.
     return [
         {"name": name, "value": value.replace("$(", "$$(")}
         for name, value in {**spec.environment, **own}.items()
@@ -239,7 +239,7 @@ def _environment(
 
 
 def _resources(launch: Launch) -> dict[str, Json]:
-    """What is counted is requested; memory and disk beyond that end a task, and so do GPUs."""
+    """Requests for what is counted, and limits for all but CPU: a task may use idle CPU time."""
     requests: dict[str, str] = {}
     limits: dict[str, str] = {}
     if launch.cpu_milli:
@@ -298,7 +298,7 @@ def _add_credentials(
     container: dict[str, Json],
     volumes: list[Json],
 ) -> list[Json]:
-    """The volumes with credentials, and the variables that get one of their keys."""
+    """Add the volumes with credentials; return the variables that take single keys of them."""
     data: dict[str, str] = {}
     variables: list[Json] = []
     secret = f"{name}-credentials"

@@ -1,6 +1,6 @@
-"""What a pod says of its attempt. Pure: the object in, what is seen out.
+"""What a pod says about its attempt. Pure: takes the object, returns what it shows.
 
-What was refused, evicted or deleted by others is lost and not failed: the task had no part in it.
+A pod that others refused, evicted or deleted counts as lost, not failed: its task did no wrong.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from bough.model.backend import Observation, Sight, StartFault
 
 #: The container that runs the task.
 TASK_CONTAINER = "task"
-#: Waiting reasons that mean that the image is not there; the last two do not change by waiting.
+#: Waiting reasons for a missing image; the two in `_NEVER` do not go away by waiting.
 _PULLING = ("ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable")
 _NEVER = ("InvalidImageName", "ErrImageNeverPull")
-#: What a pod waits for that has just been created.
+#: Normal waiting reasons of a new pod.
 _USUAL = ("ContainerCreating", "PodInitializing")
-#: Why a pod failed that its kubelet refused, or ended for the sake of the node.
+#: Reasons of pods that the kubelet refused, or ended to protect the node.
 _REFUSED = (
     "Evicted",
     "NodeAffinity",
@@ -29,13 +29,13 @@ _REFUSED = (
     "Terminated",
     "UnexpectedAdmissionError",
 )
-#: How the container of a pod ended whose end was not seen.
+#: The reason of a container whose end the kubelet did not see.
 _UNSEEN = "ContainerStatusUnknown"
 _SIGNALS = range(129, 193)
 
 
 class PodSight(msgspec.Struct, frozen=True):
-    """What is seen of an attempt, without since when."""
+    """What is known of an attempt, apart from since when."""
 
     sight: Sight
     message: str = ""
@@ -43,21 +43,21 @@ class PodSight(msgspec.Struct, frozen=True):
     signal: int | None = None
     told: bool | None = None
     fault: StartFault | None = None
-    #: Of what is being started: that no image is there, for now or for good.
+    #: Whether it cannot start because its image is missing, for now or for good.
     pulling: bool = False
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is seen after this."""
+        """Whether this is final."""
         return self.sight in (Sight.ENDED, Sight.UNSTARTABLE, Sight.LOST, Sight.PREEMPTED)
 
     @property
     def completed(self) -> bool:
-        """Whether it ended by itself, and well: what it left is kept."""
+        """Whether the task ended by itself with success: then its data is kept."""
         return self.sight is Sight.ENDED and self.exit_code == 0 and not self.told
 
     def observed(self, attempt: str, at_ms: int, node: str = "") -> Observation:
-        """The same, as the scheduler is told."""
+        """The same as an observation for the scheduler."""
         return Observation(
             attempt,
             self.sight,
@@ -72,12 +72,12 @@ class PodSight(msgspec.Struct, frozen=True):
 
 
 def is_over(pod: KubePod) -> bool:
-    """Whether its kubelet says that nothing of it runs any more."""
+    """Whether the kubelet says that nothing of the pod runs any more."""
     return pod.status.phase in ("Succeeded", "Failed")
 
 
 def see(pod: KubePod, *, told: bool) -> PodSight:
-    """What a pod says. told: whether Bough told its attempt to end."""
+    """What a pod shows. `told`: whether Bough told its attempt to end."""
     if is_over(pod):
         return _seen_over(pod, told=told)
     task = _task_status(pod)
@@ -87,9 +87,9 @@ def see(pod: KubePod, *, told: bool) -> PodSight:
 
 
 def see_gone(before: PodSight | None, *, told: bool) -> PodSight:
-    """What is said of a pod that is there no more, and whose end was not seen."""
+    """What to say of a pod that is gone, and whose end was not seen."""
     if told:
-        # It was deleted while it ran, or was being started: nothing else deletes by this server.
+        # Bough told it to end, and so deleted it while it ran or was starting.
         return PodSight(Sight.ENDED, "Its pod is gone.", told=True)
     ran = before is not None and before.sight is Sight.RUNNING
     text = "while it ran" if ran else "before it ran"
@@ -97,7 +97,8 @@ def see_gone(before: PodSight | None, *, told: bool) -> PodSight:
 
 
 def _seen_over(pod: KubePod, *, told: bool) -> PodSight:
-    # What ended by itself has no such mark: it is deleted later, when its end is written down.
+    # Only a deletion sets this mark; a pod that ended by itself is deleted later, when its end
+    # is stored.
     marked = pod.metadata.deletion_timestamp is not None
     reason, message = pod.status.reason, pod.status.message
     if marked and not told:
@@ -116,7 +117,7 @@ def _seen_over(pod: KubePod, *, told: bool) -> PodSight:
 
 
 def _seen_without_end(pod: KubePod, *, told: bool) -> PodSight:
-    """A pod that failed without a word of its task: what came before it did, or its node."""
+    """A pod failed and its task says nothing: an init container failed, or the node did."""
     for status in pod.status.init_container_statuses:
         end = status.state.terminated
         if end is not None and end.exit_code != 0:
@@ -157,7 +158,7 @@ def _seen_starting(pod: KubePod, task: ContainerStatus | None) -> PodSight:
 
 
 def unplaced(pod: KubePod) -> str:
-    """Why a scheduler of the cluster has not placed a pod, in its own words."""
+    """Why the cluster's scheduler has not placed a pod, in its own words."""
     for each in pod.status.conditions:
         if each.type == "PodScheduled" and each.status == "False":
             return f"{each.reason}: {each.message}".rstrip(": ")
@@ -165,7 +166,7 @@ def unplaced(pod: KubePod) -> str:
 
 
 def preemption(pod: KubePod) -> str:
-    """What a pod says of being ended for others by a scheduler; empty: it was not."""
+    """What a pod says about its preemption by a scheduler; empty if there was none."""
     for each in pod.status.conditions:
         taken = each.type == "DisruptionTarget" and each.status == "True"
         if taken and each.reason == "PreemptionByScheduler":
@@ -174,7 +175,7 @@ def preemption(pod: KubePod) -> str:
 
 
 def _task_status(pod: KubePod) -> ContainerStatus | None:
-    """The status of the container that runs the task; templates may add others beside it."""
+    """The status of the container that runs the task; templates may add other containers."""
     for status in pod.status.container_statuses:
         if status.name == TASK_CONTAINER:
             return status
@@ -182,7 +183,7 @@ def _task_status(pod: KubePod) -> ContainerStatus | None:
 
 
 def _disruption(pod: KubePod) -> str:
-    """Why the pod was ended for others, as it says itself; empty: it was not."""
+    """Why the pod was disrupted, in its own words; empty if it was not."""
     for each in pod.status.conditions:
         if each.type == "DisruptionTarget" and each.status == "True":
             return f"{each.reason}: {each.message}".rstrip(": ")

@@ -1,4 +1,4 @@
-"""Writing to the apiserver: one request for each step of an attempt. Repeating is harmless."""
+"""Writes to the apiserver: one request for each step of an attempt, safe to repeat."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from bough.model.backend import Sight
 T = TypeVar("T")
 LOG = logging.getLogger(__name__)
 _FORBIDDEN = 403
-#: Answers that mean that a pod will never be accepted as it is.
+#: Statuses that mean that a pod will never be accepted as it is.
 _NEVER = (400, _FORBIDDEN, 413, 422)
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.25, 20.0
 
 
 class PodWriter:
-    """Does what attempts need next."""
+    """Carries out the next step of an attempt."""
 
     def __init__(
         self,
@@ -46,14 +46,14 @@ class PodWriter:
         services: GroupServices,
         group_objects: TemplateObjects,
     ) -> None:
-        """lock:  under which attempts are changed."""
+        """lock:  the lock under which attempts are changed."""
         self._client = client
         self._options = options
         self._lock = lock
         self._now_ms = now_ms
         self._services = services
         self._group_objects = group_objects
-        #: Where a scheduler of the cluster places groups.
+        #: Set where the cluster's own scheduler places groups.
         self.pod_groups: GroupServices | None = None
         self._steps = {
             Step.CREATE: self._create,
@@ -64,7 +64,7 @@ class PodWriter:
         }
 
     def do(self, step: Step, known: PodAttempt) -> float | None:
-        """Do a step; after how many seconds to try again, `None`: it is done."""
+        """Do a step; return after how many seconds to retry, `None` if it is done."""
         try:
             self._steps[step](known)
         except KubeFailure as error:
@@ -101,7 +101,7 @@ class PodWriter:
         except KubeRefused as error:
             if not isinstance(error, AlreadyExists) and error.status not in _NEVER:
                 raise
-            # An earlier try may have made it, although no answer came.
+            # An earlier try may have created it, although no answer came.
             pod = self._find(objects.name)
             if pod is None:
                 self._end_without_pod(known, error)
@@ -115,14 +115,14 @@ class PodWriter:
                 known.take(pod, self._now_ms())
 
     def _make_group(self, objects: AttemptObjects) -> None:
-        """What all pods of a group share is there before the first of them."""
+        """Create what all pods of a group share, before the first of them."""
         if objects.service is not None:
             self._services.make(objects.service)
         if objects.pod_group is not None and self.pod_groups is not None:
             self.pod_groups.make(objects.pod_group)
 
     def _make_objects(self, known: PodAttempt, objects: AttemptObjects) -> bool:
-        """What templates ask for is there before the first pod; whether a pod can be made."""
+        """Create what templates ask for, before the first pod; return whether a pod can follow."""
         try:
             self._group_objects.make(known.group, objects.group_objects)
         except KubeRefused as error:
@@ -138,12 +138,12 @@ class PodWriter:
         if not isinstance(error, AlreadyExists):
             self._put(known, PodSight(Sight.UNSTARTABLE, error.message))
             return
-        # It was there a moment ago, and a second one is never made.
+        # The pod existed a moment ago, and we never create a second one.
         with self._lock:
             known.take_gone(self._now_ms())
 
     def _look(self, known: PodAttempt) -> None:
-        """Look for a pod that may have been made although no answer came."""
+        """Look for a pod that may have been created although no answer came."""
         pod = self._find(known.name) if known.name and known.sent else None
         with self._lock:
             if pod is None:
@@ -158,7 +158,7 @@ class PodWriter:
             return None
 
     def _add_secrets(self, known: PodAttempt) -> None:
-        """Make the Secrets of a pod that is there, so that they go with it."""
+        """Create the Secrets of a pod once it exists: it owns them, so they are deleted with it."""
         objects, pod = known.objects, known.pod
         if objects is None or pod is None:
             return
@@ -179,7 +179,7 @@ class PodWriter:
             known.secrets_made = True
 
     def _end(self, known: PodAttempt) -> None:
-        """Delete a pod, unless it has ended by itself: then its end is still to be read."""
+        """Delete a pod, unless it has ended by itself: then its end must be read first."""
         pod, now_ms = known.pod, self._now_ms()
         if pod is None:
             return
@@ -213,7 +213,7 @@ class PodWriter:
         pod = known.pod
         if pod is None:
             return
-        # Where its node is gone no kubelet will ever end it.
+        # If its node is gone, no kubelet will ever confirm the deletion.
         grace_s = 0 if is_over(pod) or known.node_gone else 1
         name, namespace = pod.metadata.name, self._options.namespace
         try:
@@ -225,7 +225,7 @@ class PodWriter:
             known.removed = True
 
     def _make(self, kind: Kind[T], body: object) -> T:
-        """Create an object. An apiserver that has just started forbids what it will allow."""
+        """Create an object; an apiserver that has just started forbids what it will soon allow."""
         namespace = self._options.namespace
         try:
             return self._client.create(kind, body, namespace)

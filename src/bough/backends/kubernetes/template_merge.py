@@ -1,7 +1,7 @@
-"""Merging pod templates, the later over the earlier, as OSMO does.
+"""Merges pod templates, later ones over earlier ones, as OSMO does.
 
-Objects are merged field by field. In lists, what has the same name is merged, and all else is
-added. Fields that Bough decides itself come last, so no template changes them.
+Objects are merged field by field. In lists, items with the same name are merged, and all others are
+appended. Fields that Bough sets itself are applied last, so no template can change them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _OF_OSMO = ("osmo-ctrl", "osmo-init")
 
 
 def merge_all(templates: Iterable[Mapping[str, Json]]) -> dict[str, Json]:
-    """All templates as one."""
+    """Merge all templates into one."""
     merged: dict[str, Json] = {}
     for each in templates:
         merged = merge(merged, each)
@@ -23,7 +23,7 @@ def merge_all(templates: Iterable[Mapping[str, Json]]) -> dict[str, Json]:
 
 
 def merge(below: Mapping[str, Json], above: Mapping[str, Json]) -> dict[str, Json]:
-    """The one with the fields of the other on top; neither is changed."""
+    """`below` with the fields of `above` merged over it; neither is changed."""
     merged = dict(below)
     for key, value in above.items():
         before = merged.get(key)
@@ -37,7 +37,7 @@ def merge(below: Mapping[str, Json], above: Mapping[str, Json]) -> dict[str, Jso
 
 
 def without_missing(template: Mapping[str, Json]) -> dict[str, Json]:
-    """A template without what it says of containers that only OSMO has in its pods."""
+    """A template without the containers that only OSMO's pods have."""
     spec = template.get("spec")
     if not isinstance(spec, Mapping):
         return dict(template)

@@ -1,6 +1,7 @@
-"""Work that is noted by name and done by several threads, each name by one of them at a time.
+"""A work queue of names: several threads work on it, each name in one thread at a time.
 
-What is noted while it is being done is done once more; what fails is done again after a while.
+A name that is noted while it is being worked on is done once more; one that fails is retried after
+a while.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ class WorkQueue:
     """Calls `work(name)` for every name that was noted."""
 
     def __init__(self, work: Callable[[str], float | None], workers: int, name: str) -> None:
-        """work:  says after how many seconds it is to be called again; `None`: it is not."""
+        """work:  returns after how many seconds to call it again; `None`: do not."""
         self._work = work
         self._changed = threading.Condition()
         self._ready: deque[str] = deque()
-        #: In `ready`, or to be put there when its worker is done.
+        #: Names in `_ready`, or to be put there when their worker is done.
         self._noted: set[str] = set()
         self._busy: set[str] = set()
         self._later: list[tuple[float, str]] = []
@@ -37,12 +38,12 @@ class WorkQueue:
         ]
 
     def start(self) -> None:
-        """Begin."""
+        """Start the threads."""
         for each in self._threads:
             each.start()
 
     def close(self, patience_s: float = 5.0) -> None:
-        """End once the work in progress is done."""
+        """Stop, once the work in progress is done."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -52,17 +53,17 @@ class WorkQueue:
                 each.join(max(0.0, until - time.monotonic()))
 
     def note(self, name: str) -> None:
-        """There is something to do, now."""
+        """Queue a name now."""
         with self._changed:
             self._note(name)
 
     @property
     def length(self) -> int:
-        """How much is there to be done now, beside what is being done."""
+        """How many names are queued, not counting those being worked on."""
         return len(self._ready)
 
     def note_later(self, name: str, delay_s: float) -> None:
-        """There is something to do after a while."""
+        """Queue a name after a while."""
         with self._changed:
             self._note_later(name, delay_s)
 
@@ -110,7 +111,7 @@ class WorkQueue:
             return None
 
     def _wake_due(self) -> float | None:
-        """Make ready what is due; how long until the next."""
+        """Queue the names that are due; return how long until the next."""
         now = time.monotonic()
         while self._later:
             due, name = self._later[0]

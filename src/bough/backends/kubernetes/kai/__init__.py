@@ -1,12 +1,12 @@
-"""A cluster in which KAI decides: its queues follow Bough's, and what Bough admits it places.
+"""A cluster in which KAI places pods: its queues follow Bough's, and Bough only admits.
 
-kai_objects      Queue, Topology and PriorityClass, as far as their fields matter
-wanted_objects   the objects that a quota tree makes: pure
-queue_changes    what to change to have them, and in which order: pure
-queue_manifest   the objects as they are sent
+kai_objects      Queue, Topology and PriorityClass, reduced to the fields that we use
+wanted_objects   the objects that a quota tree requires: pure
+queue_changes    the changes needed to get there, and their order: pure
+queue_manifest   the objects in the form that is sent
 queue_keeper     reads, changes and reports, under the lease
 backend          the backend: admitted groups become pods that KAI places
-gang_manifest    the PodGroup of a group, and what its pods say: pure
-pod_groups       makes PodGroups before their pods, and removes them with the last
-evictions        tells what KAI evicted from what people deleted
+gang_manifest    the PodGroup of a group, and what its pods must say: pure
+pod_groups       creates PodGroups before their pods, and deletes them with the last
+evictions        tells pods that KAI evicted from pods that people deleted
 """

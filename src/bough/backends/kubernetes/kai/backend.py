@@ -1,4 +1,4 @@
-"""The backend `kubernetes` where KAI decides places: Bough admits, and keeps KAI's queues."""
+"""The backend `kubernetes` where KAI places pods: Bough admits groups, and keeps KAI's queues."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from bough.model.backend import Launch, Leadership, Observation, Sight, Start
 from bough.model.queue_tree import QueueReport, QueueTree
 
 LOG = logging.getLogger(__name__)
-#: In the queue of work: compare the queues of the cluster with ours.
+#: Entry in the work queue: compare the queues of the cluster with ours.
 _QUEUES = "="
-#: The same for the PodGroup of a group, whose identity follows.
+#: Prefix of an entry in the work queue: check the PodGroup of the group whose uuid follows.
 _GANG = "+"
 _SWEEP_AGAIN_S = 10.0
 _REPAIR_AGAIN_S = 2.0
-#: How long it is waited for a word of KAI about a pod that was deleted.
+#: How long to wait for KAI's Event about a pod that was deleted.
 _WORD_MS = 3_000
-#: How long a pod may be bound to a node that is not known: the node may have come just now.
+#: How long a pod may be bound to an unknown node: it may be new, and not reported yet.
 _UNKNOWN_MS = 5_000
 
 
@@ -67,7 +67,7 @@ class KaiBackend(KubernetesBackend):
         self._writer.pod_groups = self._pod_groups
         self._evictions = Evictions()
         self._view = GangView()
-        #: What cannot be put right of PodGroups, by the identity of the group.
+        #: PodGroups that cannot be repaired, by the uuid of the group: why not.
         self._troubles: dict[str, str] = {}
         place = options.namespace
         labels = f"{SITE}={options.site}"
@@ -79,49 +79,52 @@ class KaiBackend(KubernetesBackend):
         )
 
     def begin(self) -> None:
-        """Begin to follow the cluster."""
+        """Start to follow the cluster."""
         super().begin()
         self._gangs.start()
         self._events.start()
 
     def close(self) -> None:
-        """Stop following; all pods go on."""
+        """Stop following the cluster; its pods keep running."""
         self._gangs.stop(5.0)
         self._events.stop(5.0)
         super().close()
 
     def lead(self, leadership: Leadership) -> None:
-        """Give all further orders under this lease."""
+        """Carry out all further orders under this lease."""
         news = leadership.number != self._leadership.number
         super().lead(leadership)
         if news:
             self._queue.note(_QUEUES)
 
     def keep_queues(self, tree: QueueTree) -> None:
-        """Bring the cluster in step with a tree, and keep it there."""
+        """Bring the queues of the cluster in step with a tree, and keep them so."""
         if self._keeper.want(tree):
             self._queue.note(_QUEUES)
 
     def queue_report(self) -> QueueReport:
-        """What was found in the cluster."""
+        """What was found and repaired in the cluster."""
         report = self._keeper.report()
         with self._lock:
             troubles = (*report.troubles, *self._troubles.values())
         return msgspec.structs.replace(report, troubles=tuple(sorted(troubles)))
 
     def forget_repairs(self, count: int) -> None:
-        """The first repairs are recorded."""
+        """The first `count` repairs are recorded, and need not be reported again."""
         self._keeper.forget(count)
 
     def observe(self) -> tuple[Observation, ...]:
-        """All attempts; of one that was deleted only when KAI had time to say that it did that."""
+        """All attempts.
+
+        One whose pod was deleted is left out until KAI has had time to say that it evicted it.
+        """
         now_ms = self._now_ms()
         with self._lock:
             self._lose_unplaced(now_ms)
             return tuple(each for each in super().observe() if not _is_fresh_loss(each, now_ms))
 
     def _lose_unplaced(self, now_ms: int) -> None:
-        """Give up pods that are bound to nodes that are not there: no kubelet will run them."""
+        """Give up pods that are bound to nodes that do not exist: no kubelet will run them."""
         if not self._nodes.wait_until_listed(0):
             return
         there = {each.name for each in self._cluster.offered()}
@@ -134,7 +137,7 @@ class KaiBackend(KubernetesBackend):
                 each.put(PodSight(Sight.LOST, text), now_ms)
                 self._finish_log(each)
 
-    # What is wanted
+    # Orders
 
     def _prepare(self, known: PodAttempt, start: Start, launch: Launch) -> None:
         super()._prepare(known, start, launch)
@@ -151,7 +154,7 @@ class KaiBackend(KubernetesBackend):
         else:
             self._pod_groups.again(known.group)
 
-    # What is done, by the workers
+    # Work, done by the workers
 
     def _work(self, attempt: str) -> float | None:
         if attempt == _QUEUES:
@@ -161,7 +164,7 @@ class KaiBackend(KubernetesBackend):
         return super()._work(attempt)
 
     def _repair(self, group: str) -> float | None:
-        """Put the PodGroup of a group right that others changed or deleted, and say so."""
+        """Repair the PodGroup of a group after others changed or deleted it, and report that."""
         with self._lock:
             wanted = self._view.wanted(group)
             if wanted is None or not self._has_pods(group):
@@ -205,7 +208,7 @@ class KaiBackend(KubernetesBackend):
             return _SWEEP_AGAIN_S
         return None
 
-    # What is heard, by the watches
+    # Events from the watches
 
     def _take(self, pod: KubePod) -> str | None:
         attempt = super()._take(pod)
@@ -218,7 +221,7 @@ class KaiBackend(KubernetesBackend):
         super()._take_gone(known)
 
     def _judge_deletion(self, known: PodAttempt) -> None:
-        """See whether KAI said that it evicted the gang of a pod that was deleted."""
+        """Check whether KAI said that it evicted the gang of a deleted pod."""
         pod = known.pod
         if pod is None or known.evicted or known.told:
             return
@@ -253,12 +256,12 @@ class KaiBackend(KubernetesBackend):
             self._wake()
 
     def _judge_gang(self, group: str) -> None:
-        """Have the PodGroup of a group put right, if it is not as it should be."""
+        """Queue a repair if the PodGroup of a group is not as it should be."""
         if self._view.differs(group) and self._has_pods(group):
             self._queue.note(f"{_GANG}{group}")
 
     def _has_pods(self, group: str) -> bool:
-        """Whether a group has pods that KAI places, or has placed."""
+        """Whether a group has pods that KAI has placed or still has to place."""
         return any(
             each.has_pod and not each.over and not each.told
             for each in self._attempts.values()

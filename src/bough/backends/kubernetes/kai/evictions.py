@@ -1,7 +1,7 @@
-"""What KAI ended for others, by its Events on PodGroups; told apart from what people deleted.
+"""What KAI evicted, from its Events on PodGroups; told apart from what people deleted.
 
-KAI deletes the pods that it evicts, as people delete pods. The Event names the gang; a pod of it
-that was deleted at about the same time was evicted.
+KAI deletes the pods that it evicts, just as people delete pods. Its Event names only the gang, so
+a pod of that gang that was deleted at about the same time counts as evicted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 
 from bough.kube.objects import Kind, KubePod, Meta
 
-#: The reason of the Events.
+#: The reason in those Events.
 EVICT = "Evict"
 #: How far apart a deletion and its Event may be.
 _APART_MS = 60_000
@@ -24,7 +24,7 @@ class _About(msgspec.Struct, frozen=True):
 
 
 class KubeEvent(msgspec.Struct, frozen=True, rename="camel"):
-    """An Event, as far as it tells of an eviction."""
+    """An Event, reduced to what matters for an eviction."""
 
     metadata: Meta = Meta()
     reason: str = ""
@@ -49,7 +49,7 @@ class Evictions:
         self._last: dict[str, tuple[int, str]] = {}
 
     def take(self, event: KubeEvent) -> str | None:
-        """Take in an Event; the PodGroup that it is about, if it is one of an eviction."""
+        """Take in an Event; return the PodGroup that it is about, if it is about an eviction."""
         about = event.involved_object
         if event.reason != EVICT or about.kind != "PodGroup":
             return None
@@ -59,17 +59,17 @@ class Evictions:
         return about.name
 
     def of(self, pod_group: str, deleted_ms: int) -> str:
-        """Why a pod was evicted that was deleted then; empty: it was not."""
+        """Why a pod deleted at this time was evicted; empty if it was not."""
         at_ms, message = self._last.get(pod_group, (0, ""))
         return message if message and abs(at_ms - deleted_ms) <= _APART_MS else ""
 
     def forget(self, pod_group: str) -> None:
-        """Nothing is left of a gang."""
+        """Nothing is left of a gang: forget its eviction."""
         self._last.pop(pod_group, None)
 
 
 def deleted_ms(pod: KubePod) -> int | None:
-    """When a pod was deleted, by the apiserver's clock; `None`: it was not."""
+    """When a pod was deleted, by the apiserver's clock; `None` if it was not."""
     by = pod.metadata.deletion_timestamp
     if by is None:
         return None
@@ -77,7 +77,7 @@ def deleted_ms(pod: KubePod) -> int | None:
 
 
 def time_ms(text: str) -> int:
-    """A time as the apiserver writes it."""
+    """Parse a time as the apiserver writes it."""
     try:
         return int(datetime.fromisoformat(text).timestamp() * 1_000)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The PodGroup of a group, and what its pods say so that KAI places them as one gang. Pure."""
+"""The PodGroup of a group, and what its pods must say so that KAI places them as one gang. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bough.model.gang import SubGroup, TopologyConstraint
 
 SCHEDULER = "kai-scheduler"
 QUEUE_LABEL = "kai.scheduler/queue"
-#: The same for older versions of it.
+#: The label for the queue that older versions of KAI use.
 OLD_QUEUE_LABEL = "runai/queue"
 SUBGROUP_LABEL = "kai.scheduler/subgroup-name"
 GROUP_ANNOTATION = "pod-group-name"
@@ -23,12 +23,12 @@ Json = Any
 
 
 def pod_group_name(group_uuid: str) -> str:
-    """The name of the PodGroup of a group: its identity, as OSMO has it."""
+    """The name of a group's PodGroup: the group's uuid, as in OSMO."""
     return dns_name(group_uuid)
 
 
 def pod_group(site: str, start: Start, terms: GangTerms) -> dict[str, Json]:
-    """The PodGroup of a group that starts."""
+    """The PodGroup of a group that is being started."""
     group = start.launches[0].about.get("group_uuid", "")
     names = subgroup_names(terms)
     spec: dict[str, Json] = {
@@ -52,7 +52,7 @@ def pod_group(site: str, start: Start, terms: GangTerms) -> dict[str, Json]:
 
 
 def let_kai_place(pod: dict[str, Json], launch: Launch, terms: GangTerms) -> None:
-    """Make a pod one of its gang, without a node."""
+    """Make a pod a member of its gang, and leave its node to KAI."""
     metadata, spec = pod["metadata"], pod["spec"]
     spec.pop("nodeName", None)
     spec["schedulerName"] = SCHEDULER
@@ -67,7 +67,7 @@ def let_kai_place(pod: dict[str, Json], launch: Launch, terms: GangTerms) -> Non
 
 
 def subgroup_names(terms: GangTerms) -> dict[str, str]:
-    """The names of subgroups in the cluster: valid there, and as different as they are here."""
+    """The names of subgroups in the cluster: valid there, and still distinct."""
     names: dict[str, str] = {}
     for each in terms.subgroups:
         name = dns_name(each.name)
@@ -101,7 +101,7 @@ def _queue_labels(terms: GangTerms) -> dict[str, str]:
 
 
 def _keep_off(spec: dict[str, Json], nodes: tuple[str, ...]) -> None:
-    """Exclude nodes in every term of a pod's affinity, or in one of its own."""
+    """Exclude nodes in every term of a pod's node affinity, or in a new one if it has none."""
     wanted = {"key": "metadata.name", "operator": "NotIn"}
     fields = [{**wanted, "values": [name]} for name in nodes]
     affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})

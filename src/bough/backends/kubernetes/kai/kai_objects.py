@@ -1,4 +1,4 @@
-"""Objects of KAI as they are read and written; fields that are not here are left as they are."""
+"""KAI's objects as they are read and written; fields that are not here are left unchanged."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from bough.kube.objects import Kind, Meta
 
 
 class _Fields(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """Written as camelCase, and with nothing left out: KAI reads a missing limit as 0."""
+    """Uses camelCase on the wire, and leaves nothing out: KAI reads a missing limit as 0."""
 
 
 class QueueAmounts(_Fields, frozen=True):
-    """One resource of a Queue; -1: no limit."""
+    """The amounts of one resource in a Queue; -1 means no limit."""
 
     quota: float | None = None
     limit: float | None = None
@@ -20,7 +20,7 @@ class QueueAmounts(_Fields, frozen=True):
 
 
 class QueueResources(_Fields, frozen=True):
-    """What a Queue has."""
+    """The amounts of each resource in a Queue."""
 
     gpu: QueueAmounts = QueueAmounts()
     cpu: QueueAmounts = QueueAmounts()
@@ -28,7 +28,7 @@ class QueueResources(_Fields, frozen=True):
 
 
 class QueueSpec(_Fields, frozen=True):
-    """What a Queue should be."""
+    """The desired state of a Queue."""
 
     display_name: str | None = None
     parent_queue: str | None = None
@@ -46,13 +46,13 @@ class KaiQueue(_Fields, frozen=True):
 
 
 class TopologyLevel(_Fields, frozen=True):
-    """One level."""
+    """One level of a topology."""
 
     node_label: str
 
 
 class TopologySpec(_Fields, frozen=True):
-    """The levels, widest first."""
+    """The levels of a topology, widest first."""
 
     levels: tuple[TopologyLevel, ...] = ()
 
@@ -65,7 +65,7 @@ class KaiTopology(_Fields, frozen=True):
 
 
 class PriorityClass(_Fields, frozen=True):
-    """What a priority is worth."""
+    """The value of a priority."""
 
     metadata: Meta
     value: int = 0
@@ -87,7 +87,7 @@ class _PodGroupUse(_Fields, frozen=True):
 
 
 class UsingPodGroup(_Fields, frozen=True):
-    """A PodGroup, as far as it uses something."""
+    """A PodGroup, reduced to the queue and topologies that it uses."""
 
     metadata: Meta
     spec: _PodGroupUse = _PodGroupUse()

@@ -1,4 +1,4 @@
-"""The PodGroups of groups: made before their pods, put right, and gone with the last of them."""
+"""The PodGroups of groups: created before their pods, repaired, and deleted with the last pod."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from bough.kube.failures import AlreadyExists, Busy, KubeNotFound
 from bough.kube.objects import Kind, Meta
 from bough.kube.watching import Relisted
 
-#: The annotation by which it is seen that others changed one: a digest of what was written.
+#: The annotation with a digest of what we wrote: it shows whether others changed the object.
 WRITTEN = "bough.written"
-#: Fields that say nothing unless we say them. Others may be filled in by the cluster itself.
+#: Fields that only we set. Other fields may be filled in by the cluster.
 _OURS_ALONE = ("minSubGroup", "subGroups", "topologyConstraint", "preemptibility")
 
 
@@ -34,7 +34,7 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class KaiPodGroup(msgspec.Struct, frozen=True):
-    """A PodGroup, as far as it says how its gang is."""
+    """A PodGroup, reduced to what shows the state of its gang."""
 
     metadata: Meta = Meta()
     spec: dict[str, Any] = {}
@@ -42,7 +42,7 @@ class KaiPodGroup(msgspec.Struct, frozen=True):
 
     @property
     def waits(self) -> str:
-        """Why KAI has not placed it, in its own words; empty: it says nothing."""
+        """Why KAI has not placed it, in its own words; empty if it does not say."""
         said = [
             each.message
             for each in self.status.scheduling_conditions
@@ -61,27 +61,27 @@ class NotOurs(AlreadyExists):
 
 
 class GangView:
-    """PodGroups as they were last heard of, and as they should be; by the identity of a group."""
+    """PodGroups as last reported and as they should be, by the uuid of the group."""
 
     def __init__(self) -> None:
         self._found: dict[str, KaiPodGroup] = {}
         self._wanted: dict[str, dict[str, Json]] = {}
-        #: By the name of its PodGroup: labels can be changed.
+        #: The group for each name of a PodGroup; labels are no proof, as others can change them.
         self._groups: dict[str, str] = {}
         self._listed = False
 
     def want(self, group: str, body: dict[str, Json]) -> None:
-        """A group has this PodGroup."""
+        """Note the PodGroup that a group should have."""
         self._wanted[group] = body
         self._groups[body["metadata"]["name"]] = group
 
     def drop(self, group: str) -> None:
-        """Nothing is left of a group."""
+        """Nothing is left of a group: forget its PodGroup."""
         if (body := self._wanted.pop(group, None)) is not None:
             self._groups.pop(body["metadata"]["name"], None)
 
     def hear(self, heard: Relisted[KaiPodGroup] | WatchEvent[KaiPodGroup]) -> set[str]:
-        """Take in what is heard; the groups that it is about."""
+        """Take in an event or a list; return the groups that it is about."""
         if isinstance(heard, Relisted):
             before, self._listed = set(self._found), True
             self._found = {self._group_of(each): each for each in heard.items}
@@ -98,16 +98,16 @@ class GangView:
         return group in self._found
 
     def waits(self, group: str) -> str:
-        """Why KAI has not placed a gang; empty: it says nothing."""
+        """Why KAI has not placed a gang; empty if it does not say."""
         found = self._found.get(group)
         return "" if found is None else found.waits
 
     def wanted(self, group: str) -> dict[str, Json] | None:
-        """The PodGroup that a group should have; `None`: nothing is known."""
+        """The PodGroup that a group should have; `None` if that is not known."""
         return self._wanted.get(group)
 
     def differs(self, group: str) -> bool:
-        """Whether the PodGroup of a group is missing, or is not as it should be."""
+        """Whether the PodGroup of a group is missing, or not as it should be."""
         wanted, found = self._wanted.get(group), self._found.get(group)
         if wanted is None or not self._listed:
             return False
@@ -119,24 +119,25 @@ class GangView:
 
 
 class PodGroups(GroupServices):
-    """One PodGroup for each group. Workers call it, and never the loop."""
+    """One PodGroup for each group. Called by workers, never by the loop."""
 
     kind = POD_GROUPS
     name_of = staticmethod(pod_group_name)
 
     def again(self, group: str) -> None:
-        """The PodGroup of a group may be another one when something of it starts again."""
-        # Without the lock, under which the backend is asked: it asks here under its own.
+        """Write the PodGroup of a group anew on its next start, as it may have changed."""
+        # Not under our lock: the backend calls this under its own, and we call the backend under
+        # ours, so the two could wait for each other.
         self._made.discard(group)
 
     def repair(self, wanted: dict[str, Json]) -> str:
-        """Put the PodGroup of a group right; what others did to it, in a sentence, or nothing."""
+        """Repair the PodGroup of a group; return a sentence about what others did to it, or ""."""
         name, namespace = wanted["metadata"]["name"], self._options.namespace
         group = wanted["metadata"]["labels"][GROUP_UUID]
         with self._lock:
             if group in self._leaving:
                 raise Busy(f"{name} is being deleted")
-            # So that it goes with the last pod, also if an earlier server made it.
+            # Note it as made, so that it is deleted with the last pod, whichever server made it.
             self._made.add(group)
         try:
             found = self._own(name)
@@ -145,7 +146,7 @@ class PodGroups(GroupServices):
             return "It was deleted."
         except NotOurs:
             with self._lock:
-                # What is not of this site is not deleted, either.
+                # A PodGroup that is not of this site must not be deleted either.
                 self._made.discard(group)
             raise
         told = list(differences(wanted, found))
@@ -153,11 +154,11 @@ class PodGroups(GroupServices):
             return ""
         self._client.patch(self.kind, name, _patch(wanted, found), namespace)
         signed = (found.metadata.annotations or {}).get(WRITTEN, digest_of(wanted))
-        # Otherwise it is as it was before something of the group started anew.
+        # Otherwise it only dates from before a restart of the group, and others did nothing.
         return f"It was changed: {'; '.join(told)}." if signed == digest_of(wanted) else ""
 
     def _create(self, service: dict[str, Json]) -> None:
-        """Create it, or bring it in step: what starts again may need less, or count elsewhere."""
+        """Create it, or update it: a restarted group may need less, or count for another queue."""
         name, namespace = service["metadata"]["name"], self._options.namespace
         try:
             self._client.create(self.kind, _signed(service), namespace)
@@ -177,7 +178,7 @@ class PodGroups(GroupServices):
 
 
 def differences(wanted: dict[str, Json], found: KaiPodGroup) -> Iterator[str]:
-    """What a PodGroup says otherwise than it should, in words."""
+    """What differs from the wanted PodGroup, in words."""
     labels = found.metadata.labels or {}
     for name, value in wanted["metadata"]["labels"].items():
         if labels.get(name) != value:
@@ -191,12 +192,12 @@ def differences(wanted: dict[str, Json], found: KaiPodGroup) -> Iterator[str]:
 
 
 def digest_of(wanted: dict[str, Json]) -> str:
-    """A digest of what a PodGroup should say."""
+    """A digest of the wanted spec of a PodGroup."""
     return hashlib.sha256(msgspec.json.encode(wanted["spec"], order="sorted")).hexdigest()[:16]
 
 
 def _holds(found: Json, wanted: Json) -> bool:
-    """Whether something says all that it should; a cluster may fill in fields of its own."""
+    """Whether all wanted values are there; a cluster may fill in fields of its own."""
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(_holds(found.get(k), v) for k, v in wanted.items())
     if isinstance(wanted, list):
@@ -211,7 +212,7 @@ def _signed(wanted: dict[str, Json]) -> dict[str, Json]:
 
 
 def _patch(wanted: dict[str, Json], found: KaiPodGroup) -> dict[str, Json]:
-    """What makes a PodGroup as it should be, unless it has changed since it was read."""
+    """The patch that repairs a PodGroup, unless it has changed since it was read."""
     metadata = {
         "resourceVersion": found.metadata.resource_version,
         "labels": wanted["metadata"]["labels"],

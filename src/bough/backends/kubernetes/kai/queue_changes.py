@@ -1,8 +1,8 @@
-"""What to change in a cluster to have the objects that are wanted, and in which order. Pure.
+"""The changes that give a cluster the wanted objects, and their order. Pure.
 
-Quota shrinks before quota grows: pools grow, leaves shrink or go, pools shrink or go, leaves grow
-or are made. So no revision gives the leaves of a pool more than the pool has, wherever a server is
-killed in between. What is not labelled as ours is never changed.
+Quota shrinks before it grows: pools grow, leaves shrink or go, pools shrink or go, leaves grow or
+are created. So the leaves of a pool never have more than the pool has, even if a server is killed
+in between. Objects without our labels are never changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from bough.backends.kubernetes.kai.kai_objects import KaiQueue, KaiTopology, PriorityClass
 from bough.backends.kubernetes.kai.wanted_objects import Owner, WantedObjects
 
-#: The annotation by which it is seen that others changed an object: a digest of what was written.
+#: The annotation with a digest of what we wrote: it shows whether others changed the object.
 WRITTEN = "bough.written"
 _QUEUE, _TOPOLOGY, _CLASS = "Queue", "Topology", "PriorityClass"
 
@@ -32,13 +32,13 @@ class Verb(StrEnum):
 
     CREATE = "create"
     UPDATE = "update"
-    #: Deleted and created: it cannot be changed.
+    #: Deleted and created again, as it cannot be changed in place.
     REMAKE = "remake"
     DELETE = "delete"
 
 
 class Phase(IntEnum):
-    """When it is changed."""
+    """In which phase an object is changed."""
 
     FRAME = 0
     POOLS_GROW = 1
@@ -53,20 +53,20 @@ class Change(NamedTuple):
     phase: Phase
     verb: Verb
     kind: str
-    #: As it should be; of what is deleted, as it is.
+    #: As it should be; for a deletion, as it is.
     item: KaiObject
     found: KaiObject | None = None
-    #: What others had done to it, in a sentence; empty: nothing.
+    #: What others had done to it, in a sentence; empty if nothing.
     drift: str = ""
 
     @property
     def subject(self) -> str:
-        """What it is about, for people."""
+        """The object, as people write it: KIND/NAME."""
         return f"{self.kind}/{self.item.metadata.name}"
 
 
 class FoundObjects(NamedTuple):
-    """All objects of a cluster, those of others too, by name."""
+    """All objects in a cluster by name, including those of others."""
 
     queues: Mapping[str, KaiQueue] = {}
     topologies: Mapping[str, KaiTopology] = {}
@@ -74,7 +74,7 @@ class FoundObjects(NamedTuple):
 
 
 class Used(NamedTuple):
-    """Names of what pods and PodGroups use."""
+    """The names of queues and topologies that pods and PodGroups use."""
 
     queues: frozenset[str] = frozenset()
     topologies: frozenset[str] = frozenset()
@@ -84,14 +84,14 @@ NOTHING_USED = Used()
 
 
 class ChangePlan(NamedTuple):
-    """Changes in order, and what cannot be put right."""
+    """Changes in order, and what cannot be repaired."""
 
     changes: tuple[Change, ...] = ()
     troubles: tuple[str, ...] = ()
 
 
 def candidates_to_go(wanted: WantedObjects, found: FoundObjects, owner: Owner) -> Used:
-    """What may have to be deleted: only if nothing uses it, which is worth a look then."""
+    """Objects that may have to be deleted; only for these it matters whether they are in use."""
     queues = _left(found.queues, wanted.queues, owner)
     topologies = {each.metadata.name for each in _left(found.topologies, wanted.topologies, owner)}
     topologies |= {
@@ -110,9 +110,9 @@ def plan_changes(
     used: Used = NOTHING_USED,
     known: Iterable[str] = (),
 ) -> ChangePlan:
-    """All changes.
+    """All changes needed.
 
-    known:  what was there when it was last looked: if it is missing, others deleted it.
+    known:  what existed at the last look: if it is missing now, others deleted it.
     """
     planning = _Planning(wanted, found, owner, used, frozenset(known))
     planning.plan()
@@ -120,25 +120,25 @@ def plan_changes(
 
 
 def content_of(item: KaiObject) -> object:
-    """What an object says, beside its metadata."""
+    """The content of an object, apart from its metadata."""
     if isinstance(item, PriorityClass):
         return item.value, item.global_default
     return item.spec
 
 
 def digest_of(item: KaiObject) -> str:
-    """A digest of what an object says."""
+    """A digest of the content of an object."""
     return hashlib.sha256(msgspec.json.encode(content_of(item))).hexdigest()[:16]
 
 
 def quota_of(queue: KaiQueue) -> float:
-    """The GPUs of a Queue."""
+    """The GPU quota of a Queue."""
     quota = queue.spec.resources.gpu.quota or 0.0
     return math.inf if quota < 0 else quota
 
 
 class _Planning:
-    """What is shared while changes are collected."""
+    """Shared state while changes are collected."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class _Planning:
                 self._have(_QUEUE, item, self._found.queues, self._pool_phase(item))
         for item in self._wanted.leaves.values():
             if item.spec.parent_queue in foreign:
-                # What others made may have less than its leaves would.
+                # The pool's queue is not ours, so it may have less than its leaves would get.
                 continue
             if not self._is_foreign(_QUEUE, item, self._found.queues):
                 self._have(_QUEUE, item, self._found.queues, self._leaf_phase(item))
@@ -192,7 +192,7 @@ class _Planning:
 
     def _leaf_phase(self, item: KaiQueue) -> Phase:
         found = self._found.queues.get(item.metadata.name)
-        # One that others moved does not count for its pool until it is back.
+        # A leaf that others moved does not count for its pool until it is moved back.
         moved = found is None or found.spec.parent_queue != item.spec.parent_queue
         grows = found is None or quota_of(item) > quota_of(found)
         return Phase.LEAVES_GROW if moved or grows else Phase.LEAVES_SHRINK
@@ -200,7 +200,7 @@ class _Planning:
     # One object
 
     def _have(self, kind: str, item: Item, found: Mapping[str, Item], phase: Phase) -> None:
-        """Make, or change, one object of ours."""
+        """Create or change one of our objects."""
         there = found.get(item.metadata.name)
         if there is None:
             drift = "It was deleted." if f"{kind}/{item.metadata.name}" in self._known else ""
@@ -233,14 +233,14 @@ class _Planning:
     def _have_fixed(
         self, kind: str, item: Item, there: Item | None, found: Mapping[str, Item]
     ) -> None:
-        """The same for what cannot be changed in place."""
+        """The same for objects that cannot be changed in place."""
         if there is None or content_of(there) == content_of(item):
             self._have(kind, item, found, Phase.FRAME)
             return
         drift = drift_of(item, there)
         self.changes.append(Change(Phase.FRAME, Verb.REMAKE, kind, item, there, drift))
 
-    # What is no longer wanted
+    # Objects that are no longer wanted
 
     def _drop(
         self,
@@ -257,7 +257,7 @@ class _Planning:
                 self.changes.append(Change(Phase.FRAME, Verb.DELETE, kind, each, each))
 
     def _drop_queues(self) -> None:
-        """Delete queues that nothing names, leaves first; the others keep no quota meanwhile."""
+        """Delete unused queues, leaves first; those still in use lose their quota until then."""
         found = self._found.queues
         left = _left(found, self._wanted.queues, self._owner)
         below = Counter(each.spec.parent_queue for each in found.values())
@@ -275,7 +275,7 @@ class _Planning:
                 empty = _without_quota(each)
                 self.changes.append(Change(phase, Verb.UPDATE, _QUEUE, empty, each))
 
-    # What is not ours
+    # Objects that are not ours
 
     def _is_foreign(self, kind: str, item: Item, found: Mapping[str, Item]) -> bool:
         there = found.get(item.metadata.name)
@@ -292,7 +292,7 @@ class _Planning:
 
 
 def drift_of(wanted: KaiObject, found: KaiObject) -> str:
-    """What others did to an object, in a sentence; empty: it is as it was written."""
+    """What others did to an object, in a sentence; empty if it is as we wrote it."""
     annotations = found.metadata.annotations or {}
     if annotations.get(WRITTEN) != digest_of(found):
         fields = sorted(_differences(content_of(wanted), content_of(found)))
@@ -318,7 +318,7 @@ def _compared(wanted: object, found: object, path: str) -> Iterator[str]:
 
 
 def _left(found: Mapping[str, Item], wanted: Mapping[str, Item], owner: Owner) -> list[Item]:
-    """Objects of ours that are not wanted any more."""
+    """Our objects that are no longer wanted."""
     return [
         each
         for name, each in sorted(found.items())
@@ -334,5 +334,5 @@ def _without_quota(queue: KaiQueue) -> KaiQueue:
 
 
 def _order(change: Change) -> tuple[int, bool, str]:
-    """Within a phase what others did is undone first, as it may be more than there is."""
+    """Within a phase, undo what others did first, as it may exceed what there is."""
     return change.phase, not change.drift, change.subject

@@ -1,7 +1,7 @@
 """Keeps the queues of a cluster in step with Bough's: reads all, changes what differs, reports.
 
-Every round is whole: three lists, and what follows from them. A server that was killed in the
-middle of one leaves nothing that the next one does not find.
+Every round is complete in itself: three lists, and what follows from them. If a server is killed
+in the middle of a round, the next one finds everything that is left to do.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from bough.kube.objects import PODS, Kind
 from bough.model.queue_tree import QueueReport, QueueTree, Repair
 
 LOG = logging.getLogger(__name__)
-#: The label of pods that says which queue they are of.
+#: The label of a pod that names its queue.
 QUEUE_LABEL = "kai.scheduler/queue"
-#: How often the cluster is looked at while nothing changes here.
+#: How often to look at the cluster while nothing changes on our side.
 LOOK_S = 10.0
-#: After how long it is tried again: what changed meanwhile, and what failed.
+#: How long to wait before a retry: after a conflict, and after a failure.
 _AGAIN_S, _FAILED_S = 0.2, 5.0
-#: A selector may not be as long as all names together.
+#: How many names go into one label selector: all of them might make it too long.
 _NAMES_AT_ONCE = 50
 
 
 class QueueKeeper:
-    """One cluster. Any thread gives it a tree; one worker at a time calls `work`."""
+    """Keeps one cluster. Any thread may give it a tree; one worker at a time calls `work`."""
 
     def __init__(
         self,
@@ -64,11 +64,11 @@ class QueueKeeper:
         self._tree: QueueTree | None = None
         self._wanted: WantedObjects | None = None
         self._report = QueueReport()
-        #: What was there at the end of the last round; nothing before the first.
+        #: What existed at the end of the last round; empty before the first.
         self._known: frozenset[str] = frozenset()
 
     def want(self, tree: QueueTree) -> bool:
-        """Bring the cluster in step with this; whether it is another tree than before."""
+        """Note the tree to follow; return whether it differs from the last one."""
         with self._lock:
             if tree == self._tree:
                 return False
@@ -76,18 +76,18 @@ class QueueKeeper:
             return True
 
     def report(self) -> QueueReport:
-        """What was found."""
+        """What was found and repaired."""
         with self._lock:
             return self._report
 
     def forget(self, count: int) -> None:
-        """The first repairs are recorded."""
+        """The first `count` repairs are recorded: drop them from the report."""
         with self._lock:
             rest = self._report.repairs[count:]
             self._report = msgspec.structs.replace(self._report, repairs=rest)
 
     def note(self, subject: str, drift: str) -> None:
-        """Something that others had changed is as it should be again."""
+        """Report that something others had changed is repaired."""
         LOG.warning("%s was put right: %s", subject, drift)
         repair = Repair(self._now_ms(), subject, drift)
         with self._lock:
@@ -96,7 +96,7 @@ class QueueKeeper:
         self._wake()
 
     def work(self) -> float | None:
-        """One round; after how long the next is due."""
+        """Do one round; return after how long the next is due."""
         wanted = self._current()
         if wanted is None:
             return None
@@ -130,7 +130,10 @@ class QueueKeeper:
         return wanted
 
     def _round(self, wanted: WantedObjects) -> tuple[str, ...] | None:
-        """Look and change; what cannot be put right. `None`: this server may not write any more."""
+        """Look and change; return what cannot be repaired.
+
+        `None`: this server may no longer write.
+        """
         found = FoundObjects(*(self._read(kind) for kind in KINDS.values()))
         planned = plan_changes(wanted, found, self._owner, self._used(wanted, found), self._known)
         for change in planned.changes:
@@ -152,7 +155,7 @@ class QueueKeeper:
         return {each.metadata.name: each for each in self._client.list(kind).items}
 
     def _used(self, wanted: WantedObjects, found: FoundObjects) -> Used:
-        """Which of those that may go are still used; nothing is read where none may."""
+        """The deletion candidates that are still in use; reads nothing if there are none."""
         going = candidates_to_go(wanted, found, self._owner)
         if not going.queues and not going.topologies:
             return NOTHING_USED

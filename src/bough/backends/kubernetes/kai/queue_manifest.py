@@ -1,4 +1,4 @@
-"""Objects of KAI as an apiserver is sent them: whole, or what changes one that is there."""
+"""KAI's objects in the form that the apiserver is sent: new objects, and patches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS: dict[str, Kind[Any]] = {
 
 
 def all_manifests(wanted: WantedObjects) -> list[dict[str, Any]]:
-    """Everything that a cluster should have, in the order in which it is made."""
+    """Everything that a cluster should have, in the order of creation."""
     return [
         *(new_manifest("PriorityClass", each) for each in wanted.classes.values()),
         *(new_manifest("Topology", each) for each in wanted.topologies.values()),
@@ -35,7 +35,7 @@ def all_manifests(wanted: WantedObjects) -> list[dict[str, Any]]:
 
 
 def new_manifest(kind: str, item: KaiObject) -> dict[str, Any]:
-    """An object that is made."""
+    """An object to create."""
     return {
         "apiVersion": KINDS[kind].api.removeprefix("apis/"),
         "kind": kind,
@@ -49,7 +49,7 @@ def new_manifest(kind: str, item: KaiObject) -> dict[str, Any]:
 
 
 def patch_of(item: KaiObject, found: KaiObject) -> dict[str, Any]:
-    """What makes an object as it should be, unless it has changed since it was read."""
+    """The patch that makes an object as it should be, unless it has changed since it was read."""
     return {
         "metadata": {
             "resourceVersion": found.metadata.resource_version,
@@ -61,7 +61,7 @@ def patch_of(item: KaiObject, found: KaiObject) -> dict[str, Any]:
 
 
 def _content(item: KaiObject, *, whole: bool) -> dict[str, Any]:
-    """The fields of an object; `whole`: with `null` for those that it must not have."""
+    """The fields of an object; `whole`: with `null` for fields that it must not have."""
     if isinstance(item, PriorityClass):
         text = "Of workflows of Bough; from 100 on they are not preempted."
         return {"value": item.value, "globalDefault": item.global_default, "description": text}

@@ -1,11 +1,11 @@
-"""The objects of KAI that a quota tree makes. Pure: same tree, same objects.
+"""The KAI objects that a quota tree requires. Pure: same tree, same objects.
 
     osmo-default-{ns}                       no limit
     └── osmo-pool-{ns}-{pool}               the pool's quota, maximum and weight
-        ├── osmo-pool-{ns}-{pool}---shared  what the subpools leave
+        ├── osmo-pool-{ns}-{pool}---shared  what the subpools leave over
         └── osmo-pool-{ns}-{pool}--{sub}    its quota; 0 while it is being deleted
 
-Names that Kubernetes does not allow are replaced; a label has the original.
+Names that Kubernetes does not allow are replaced; a label holds the original.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from bough.kube.objects import Meta
 from bough.model.names import QueueName
 from bough.model.queue_tree import LeafQueue, PoolQueue, QueueTree, class_name, topology_name
 
-#: Labels of what is kept in step: the backend that does, and the name in Bough's own tree.
+#: The labels of our objects: the backend that keeps them, and the name in Bough's own tree.
 BACKEND = "bough.backend"
 QUEUE = "bough.queue"
 NAMESPACE = "osmo.namespace"
 POOL = "osmo.pool"
-#: KAI's own default, said aloud.
+#: KAI's default, written explicitly.
 PRIORITY = 100
-#: From 100 on KAI never preempts.
+#: KAI never preempts a workload whose priority is 100 or more.
 PRIORITIES = {"high": 125, "normal": 100, "low": 50}
 _NO_LIMIT = -1.0
 _UNBOUNDED = QueueAmounts(_NO_LIMIT, _NO_LIMIT, 1.0)
 
 
 class WantedObjects(msgspec.Struct, frozen=True):
-    """All that a cluster should have, by name."""
+    """Everything that a cluster should have, by name."""
 
     root: KaiQueue
     pools: dict[str, KaiQueue]
@@ -56,14 +56,14 @@ class WantedObjects(msgspec.Struct, frozen=True):
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """What objects are recognised by."""
+    """Whose objects these are, and the labels by which we recognise them."""
 
     site: str
     backend: str
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels that all of them have."""
+        """The labels that all our objects have."""
         return {SITE: self.site, BACKEND: label_value(self.backend)}
 
     def owns(self, metadata: Meta) -> bool:
@@ -73,7 +73,7 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 def wanted_objects(tree: QueueTree, owner: Owner) -> WantedObjects:
-    """The objects of a tree."""
+    """The objects that a tree requires."""
     root = tree.root.exported
     pools: dict[str, KaiQueue] = {}
     leaves: dict[str, KaiQueue] = {}
@@ -99,7 +99,7 @@ def _leaf(owner: Owner, pool: PoolQueue, leaf: LeafQueue) -> KaiQueue:
 
 
 def _pool_spec(pool: PoolQueue, name: QueueName, parent: str, quota: int | None) -> QueueSpec:
-    """Leaves have the maximum and the weight of their pool, and each its own quota."""
+    """The spec of a pool or leaf: each has its own quota, leaves share the pool's other values."""
     return _spec(
         name, parent, QueueAmounts(_amount(quota), _amount(pool.limit), float(pool.weight))
     )
@@ -111,7 +111,7 @@ def _spec(name: QueueName, parent: str, gpu: QueueAmounts) -> QueueSpec:
 
 
 def _amount(gpus: int | None) -> float:
-    """GPUs as KAI writes them: less than none would be no limit."""
+    """GPUs as KAI writes them; never negative, as KAI would read that as no limit."""
     return _NO_LIMIT if gpus is None else float(max(0, gpus))
 
 
