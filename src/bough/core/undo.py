@@ -36,7 +36,7 @@ class UndoLog:
     __slots__ = ("_watchers", "noted")
 
     def __init__(self) -> None:
-        #: Holder, key or attribute, old value, one after the other: the collector of garbage would
+        #: Holder, key or attribute, old value, one after the other: the garbage collector would
         #: walk through very many tuples. `None` while nothing is noted.
         self.noted: list[Any] | None = None
         #: By the identity of the container, which the watcher keeps alive.
@@ -94,7 +94,7 @@ class UndoLog:
             raise Broken("a what-if was kept after an outer one was undone")
 
     def forget(self) -> None:
-        """What is, stays: nothing that was done so far can be undone any more."""
+        """Make everything final: nothing that was done so far can be undone any more."""
         self.noted = None
 
     def watch(self, row: list[Value], told: Callable[[int], None]) -> None:

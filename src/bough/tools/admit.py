@@ -1,6 +1,7 @@
-"""`bough quota admit`: whether a request fits into a queue now; if not, which inequality and who.
+"""`bough quota admit`: whether a request fits into a queue now; if not, what refuses it.
 
-Only quota counts: neither node selectors nor preemption.
+A refusal names the violated inequality and the queues that hold what is missing. Only quota counts:
+neither node selectors nor preemption.
 """
 
 from __future__ import annotations

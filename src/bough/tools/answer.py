@@ -32,6 +32,6 @@ def problem_answers(problems: Sequence[Problem]) -> list[FileProblem]:
 
 
 def check_answer(objects: dict[str, int], problems: Sequence[Problem]) -> CheckAnswer:
-    """Everything that is wrong with what was written, and how much there was."""
+    """Everything that is wrong in the files, and how many objects of each kind they have."""
     errors = sum(problem.severity is Severity.ERROR for problem in problems)
     return CheckAnswer(objects, errors, len(problems) - errors, problem_answers(problems))

@@ -42,13 +42,13 @@ class FairSource(Source):
         queues: Iterable[FairQueue],
         units: Mapping[str, int] | None = None,
     ) -> None:
-        """units:  by resource, in units of how much it is written, where that is not one."""
+        """units:  by resource, the unit in which it is written, where that is not one."""
         super().__init__(snapshot)
         self.units = units or {}
         self.queues = {queue.name: queue for queue in queues}
 
     def declare(self, snapshot: Snapshot, steps: Sequence[Step]) -> Snapshot:
-        """The tree anew; cohorts and queues that are not of these queues are changed themselves."""
+        """The tree made anew; cohorts and queues that come from elsewhere are changed directly."""
         others = [step for step in steps if not self._concerns(step)]
         same_nodes = len(snapshot.nodes) == len(self.snapshot.nodes)
         snapshot = super().declare(snapshot, others)
@@ -82,7 +82,7 @@ class FairSource(Source):
         return _bound(fair_amount(queue, what.resource), knob) is not None
 
     def weight_of(self, node: TreeNode) -> Fraction | None:
-        """What a queue has of what others leave, by the resource whose weight counts."""
+        """A queue's weight for what others leave, of the resource whose weight counts."""
         queue = self.queues.get(node.name)
         if queue is not None:
             return fair_amount(queue, self._weighed_resource()).over_quota_weight

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def check(paths: Iterable[str], *, lenient: bool = False) -> CheckAnswer:
-    """Everything that is wrong with what was written, and how much there was."""
+    """Everything that is wrong in the files, and how many objects of each kind they have."""
     found = load_gangs(paths, lenient=lenient)
     objects = {
         "pod_groups": len(found.objects.pod_groups),

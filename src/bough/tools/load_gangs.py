@@ -115,7 +115,7 @@ def _check(objects: KaiObjects, known: set[str]) -> Iterator[Problem]:
 
 
 def _is_alone(member: MemberPod, known: Collection[str]) -> bool:
-    """Whether it is a gang by itself: what runs holds its room, though its PodGroup be gone."""
+    """Whether it is a gang by itself: a running pod holds its room even if its PodGroup is gone."""
     if member.group is None:
         return True
     return member.group not in known and member.pod.state in {PodState.RUNNING, PodState.RELEASING}
@@ -134,7 +134,7 @@ def _with_queues(objects: KaiObjects) -> KaiObjects:
 
 
 def _pods_by_group(objects: KaiObjects) -> dict[str, list[MemberPod]]:
-    """The older pod first; pods that do not say how old they are last, as they were written."""
+    """The oldest pod first; pods that do not say how old they are come last, as written."""
     pods: dict[str, list[MemberPod]] = {}
     for member in sorted(objects.pods, key=_age):
         if member.group is not None:

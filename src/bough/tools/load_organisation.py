@@ -110,7 +110,7 @@ def build_tree(organisation: Organisation) -> QuotaTree:
 
 
 def waiting_in(organisation: Organisation) -> dict[str, dict[str, int]]:
-    """By queue: what all workloads ask for that wait in it."""
+    """By queue: what all workloads that wait in it ask for."""
     doors = {(each.namespace, each.name): each.queue for each in organisation.local_queues}
     found: dict[str, dict[str, int]] = {}
     for workload in organisation.workloads:

@@ -105,7 +105,7 @@ def _show_compared(compared: ComparedShares) -> QuotaTreeAnswer:
 
 
 def check(paths: Iterable[str], *, lenient: bool = False) -> CheckAnswer:
-    """Everything that is wrong with what was written, and how much there was."""
+    """Everything that is wrong in the files, and how many objects of each kind they have."""
     organisation, problems = load(paths, lenient=lenient)
     objects = {
         "cohorts": len(organisation.cohorts),

@@ -11,14 +11,14 @@ from bough.errors import Invalid
 from bough.formats.workflow.write_workflow import Written, write_literally
 
 TASK = "main"
-#: What only starts something else, after which the workflow is named.
+#: Programs that only start another one, after which the workflow is named.
 _STARTERS = re.compile(
     r"(?:python|pypy|perl|ruby|node|julia|Rscript|bash|sh|zsh|torchrun)[0-9.]*\Z"
 )
 #: What would name a variable of the task, `$(NAME)`.
 _REFERENCE = re.compile(r"\$\([^)]+\)")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
-#: Where programs are looked for behind those of an environment, as tasks do without one.
+#: Where programs are looked for after those of an environment, as for tasks without one.
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: Short enough for the number that follows it.
 _LONGEST = 40
@@ -70,7 +70,7 @@ def make_spec(
 def enter_environment(
     command: Sequence[str], venv: str | None, conda: str | None
 ) -> tuple[Sequence[str], dict[str, str]]:
-    """A command within an environment of Python: as it is run then, and its variables."""
+    """A command within an environment of Python: how it is run there, and its variables."""
     if venv is not None and conda is not None:
         raise Invalid("--venv and --conda exclude each other.")
     folder, variable = (conda, "CONDA_PREFIX") if venv is None else (venv, "VIRTUAL_ENV")

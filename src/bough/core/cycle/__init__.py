@@ -15,14 +15,14 @@ The cycle
 
 One gang
 
-- gates: what bars a gang whatever quota and room there is
-- offers: what a gang of pods needs, and the ways to have it
-- consolidation: running gangs are moved so that another one fits
+- gates: what bars a gang however much quota and room there is
+- offers: what a gang of pods needs, and the ways to get it
+- consolidation: moves running gangs so that another one fits
 - start: a gang of pods starts, has room freed for it, or gets a reason
 - reserve: what a gang that only lacks a place keeps from others
-- judge: what a gang of pod sets could have as things are
+- judge: what a gang of pod sets could get as things are
 - flavors: which flavor of its queue each pod set gets
-- needs: what is asked of the flavors of a queue, for each shape once
+- needs: what a gang needs of the flavors of its queue, worked out once for each shape
 - eligibility: whether a flavor suits the pods of a set
 - partial: the most pods for which a gang of pod sets has quota
 - decide: a gang of pod sets gets quota, has room freed for it, or gets a reason
@@ -34,11 +34,11 @@ Victims
 - candidates: which gangs may be evicted for which, and in what order
 - givers: where shares decide, which queue gives back next, and whether it may be made to
 - fair_givers: the same where fair shares of what all ask for decide
-- tiers: from which other queues, and with which advantage
+- tiers: from which other queues a gang may take, and over which it has the advantage
 - victim: what ends together: a gang, or a part of it
 - victims: the search loop: take in order until it fits, put back what is not needed
 - best_victims: a better set of victims, where there is one
-- room: whether there would be a place, asked again and again while victims come and go
+- room: whether there would be a place, asked again and again as victims are taken and put back
 
 The state
 
@@ -47,12 +47,12 @@ The state
 - line: the gangs that wait in a queue, alike ones together
 - queue_order: which gang goes first, in line and as a victim
 - idle_lines: the next gang of each queue while idle capacity is shared
-- contest: whose turn it is, at every level of the tree: by weight then, by shares elsewhere
+- contest: whose turn it is, at every level of the tree: by weight for idle capacity, else by shares
 - fair_order: the order of turns where shares decide
-- dominant: the largest share of GPUs, CPU and memory, where that decides who gets what is idle
+- dominant: the largest share of GPUs, CPU and memory, where that decides who gets idle capacity
 - forest: the quota tree as a cycle walks it, with the gangs that hold quota
-- ledgers: what is guaranteed, what everything takes, what still holds
-- quota_cost: what a pod counts against the quota of its queue
+- ledgers: guaranteed use, total use to come, and present use
+- quota_cost: how much a pod counts against the quota of its queue
 
 Between cycles
 

@@ -1,11 +1,12 @@
 """The best victims: as few gangs as can be, of low priority, and no GPU more than is needed.
 
 `victims.search` takes candidates in their order and finds a set of which no member is superfluous.
-Another set may still break fewer gangs, and there may be one where it finds none, as whose turn
-comes first decides what may still be taken. `improve` looks for it among few candidates by trying
-all sets that could be better, the best first; among more of them by exchanging one for several.
+Another set may still break fewer gangs; and there may be a set where it finds none, because what
+may still be taken depends on what was taken first. `improve` looks for such a set: among few
+candidates by trying every set that could be better, the best first; among more, by replacing
+several victims by one.
 
-Which of two sets is better, the first difference deciding:
+Two sets are compared by these figures in turn; the first difference decides:
 
 1. The gangs that it breaks, compared from the highest priority down: one of a high priority is
    worse than any number of lower ones, and of the same priority fewer are better.
@@ -14,8 +15,8 @@ Which of two sets is better, the first difference deciding:
    same way; then fewer of them in the own queue.
 4. Fewer units, and those that come first as candidates: the newest.
 
-What is asked must be monotone: what fits with some units taken, fits with more of them taken; and
-what may be taken after some, may be taken after fewer of these.
+`fits` and `allowed` must be monotone: what fits with some units taken also fits with more of them
+taken, and a unit that may be taken after some others may also be taken after fewer of them.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-#: Among so many units all sets are tried that could be better. That is what a few gangs hold on a
-#: few nodes; with more, most sets would never be reached.
+#: With at most this many units, every set that could be better is tried. A few gangs on a few nodes
+#: have about as many; with more, most sets would never be reached.
 MOST_UNITS = 48
-#: How often units are taken for that at most, some 0.1 s; after that the best so far counts. Six
-#: gangs on four nodes need at most 800.
+#: How many times that search may take a unit, about 0.1 s; after that the best set so far counts.
+#: Six gangs on four nodes need at most 800.
 MOST_TAKES = 2_000
-#: Among so many units each is tried in exchange for several, within the same bound.
+#: With at most this many units, each is tried in place of several others, within the same bound.
 MOST_TO_EXCHANGE = 256
 
 
@@ -70,7 +71,7 @@ class Takeable(Protocol):
 
     @property
     def core(self) -> int:
-        """How many of these its gang could not give back without being broken; of a part all."""
+        """How many of these its gang cannot give back without being broken; for a part, all."""
         ...
 
     @property
@@ -83,7 +84,7 @@ AnyUnit = TypeVar("AnyUnit", bound=Takeable)
 
 
 class Actions(NamedTuple, Generic[AnyUnit]):
-    """What can be asked of, and done to, the world of the units."""
+    """What the search can ask and do; it knows neither quota nor nodes."""
 
     allowed: Callable[[AnyUnit], bool]
     take: Callable[[AnyUnit], None]
@@ -118,7 +119,7 @@ def broken_by(units: Iterable[Takeable]) -> BrokenGangs:
 
 
 def cost_of(units: Sequence[Takeable], places: Iterable[int]) -> Cost:
-    """What a set costs of which no unit is part of another; with its places among candidates."""
+    """The cost of a set in which no unit is part of another; `places`: where its units stand."""
     gpus: dict[int, int] = {}
     for unit in units:
         if unit.gpus:
@@ -135,10 +136,10 @@ def cost_of(units: Sequence[Takeable], places: Iterable[int]) -> Cost:
 def improve(
     found: list[AnyUnit] | None, units: Iterable[AnyUnit], actions: Actions[AnyUnit]
 ) -> list[AnyUnit] | None:
-    """Better victims than these, or these; in the order of the units, and taken.
+    """A better set of victims than `found`, or `found` itself; in the order of `units`, and taken.
 
-    `found` is what another search has found, and is not taken any more. `units` are all that may
-    be taken, in the order in which they had better be.
+    `found` is the result of another search, and is no longer taken. `units` are all that may be
+    taken, in order of preference.
     """
     some = list(islice(units, MOST_TO_EXCHANGE + 1))
     if len(some) > MOST_TO_EXCHANGE:
@@ -171,7 +172,7 @@ def _contains(one: Takeable, other: Takeable) -> bool:
 
 
 class _Row(Generic[AnyUnit]):
-    """Units that are told apart by their places in a row, and what was found among them."""
+    """Units, known by their places in a row, and what the search has found out about them."""
 
     def __init__(self, units: list[AnyUnit], actions: Actions[AnyUnit]) -> None:
         self._units = units
@@ -225,9 +226,10 @@ class _Row(Generic[AnyUnit]):
                 yield tuple(sorted((*chosen, first)))
 
     def _could_be_better(self, chosen: tuple[int, ...]) -> bool:
-        """Whether the gangs that must still be broken leave it better than the best.
+        """Whether the set can be better than the best, with the gangs that it must still break.
 
-        Of units of which one is needed at least one goes; if all of them are gangs, a gang more.
+        Where one of several units is needed, at least one of them goes; if all of them are whole
+        gangs, that breaks one gang more.
         """
         if self._cost is None:
             return True
@@ -243,7 +245,7 @@ class _Row(Generic[AnyUnit]):
         return BrokenGangs(priorities, broken.own) <= self._cost.broken
 
     def _one_of(self, chosen: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Units of which every set that is enough has one, and this one has none; `None`: it is."""
+        """Units of which any set that is enough has one, this has none; `None`: it is enough."""
         for known in self._needed_ones:
             if known.isdisjoint(chosen):
                 return tuple(sorted(known))
@@ -284,10 +286,10 @@ class _Row(Generic[AnyUnit]):
         return best
 
     def take(self, places: Iterable[int]) -> bool:
-        """Take units one after the other; if one of them may not be, none are.
+        """Take units one after the other; if one of them may not be taken, take none.
 
-        A queue may fall below its quota by the last unit that is taken from it, and what its gang
-        could give back instead does not count: so those come last whose core is large.
+        Only the last unit that is taken from a queue may bring it below its quota, not counting
+        what its gang could give back instead: so units with a large core come last.
         """
         allowed, take = self._actions.allowed, self._actions.take
         taken: list[int] = []
@@ -306,7 +308,7 @@ class _Row(Generic[AnyUnit]):
         self._cost = None if best is None else self._cost_of(best)
 
     def _needed(self, taken: list[int]) -> list[int]:
-        """Put back, the last first, those without which it fits, too; the others are needed."""
+        """Put back, last first, every unit without which it still fits; return the others."""
         needed: list[int] = []
         for at in reversed(taken):
             self._actions.put_back(self._units[at])
@@ -325,7 +327,7 @@ class _Row(Generic[AnyUnit]):
         return cost_of([self._units[at] for at in chosen], chosen)
 
     def _is_anticipated(self, at: int, chosen: Sequence[int]) -> bool:
-        """Whether a unit just like it has its turn before it, and was not chosen."""
+        """Whether a unit just like it comes earlier in the row and was not chosen."""
         before = self._before[at]
         return before is not None and before not in chosen
 

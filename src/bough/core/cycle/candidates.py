@@ -38,7 +38,7 @@ from bough.model.quota import FlavorResource, TreeNode
 
 
 class Candidates:
-    """Everything that a preemptor may take, in order, as usage is when this is made."""
+    """Everything that a preemptor may take, in order, by the usage when this is made."""
 
     def __init__(self, copy: WorkingCopy, preemptor: Preemptor) -> None:
         self._copy = copy
@@ -64,10 +64,11 @@ class Candidates:
         return self._has(advantage=True)
 
     def in_order(self, *, borrowing: bool) -> Iterator[Victim]:
-        """Surplus before whole gangs; what was told to end already first; the own queue last.
+        """Surplus before whole gangs; what was already told to end first; its own queue last.
 
-        Of surplus that which goes if it does not matter which. While borrowing, those are left out
-        that can only be taken without. Where shares decide, the queue with the largest comes first.
+        Of a gang's surplus, only the units that go when it does not matter which. With `borrowing`,
+        gangs that may be taken only without it are left out. Where shares decide, the queue with
+        the largest share comes first.
         """
         if self._givers is not None:
             yield from self._givers.in_order(self._by_queue())
@@ -122,7 +123,7 @@ class Candidates:
             yield from (self._part(claim, unit, reach) for unit in turns)
 
     def _row(self, reach: Tier | None, *, leaving: bool, elastic: bool) -> list[Claim]:
-        """The candidates of one queue; few, so that a list is cheaper than what makes one."""
+        """The candidates of one queue: a list, as they are few and a generator would cost more."""
         if reach is None:
             claims = self._same_queue(leaving=leaving, elastic=elastic)
         else:
@@ -133,7 +134,7 @@ class Candidates:
         return [each for each in claims if self._is_candidate(each, reach, elastic=elastic)]
 
     def only_without_borrowing(self, claim: Claim) -> bool:
-        """Whether a claim without disadvantage can be taken only if nothing is borrowed then."""
+        """Whether a gang may be taken only if the preemptor's queue then borrows nothing."""
         if not self.reclaims_while_borrowing:
             return True
         threshold = self._rules.borrow_priority_threshold
@@ -145,9 +146,9 @@ class Candidates:
     def allowed(self, victim: Victim, surplus: tuple[Pod, ...], *, borrowing: bool) -> bool:
         """Whether a victim may be taken after what was taken before it.
 
-        A gang is broken only for what its queue, and every cohort between, has beyond quota without
-        the gang's surplus, as far as that is not taken: if it could shrink so far that one is
-        within its quota, it is spared.
+        A gang is broken only if its queue, and every cohort in between, is beyond its quota even
+        without the surplus that the gang still has: if giving that back would bring one of them
+        within its quota, the gang is spared.
         """
         reach = victim.reach
         if reach is None:
@@ -172,7 +173,7 @@ class Candidates:
     def _split(
         self, victim: Victim, surplus: tuple[Pod, ...]
     ) -> tuple[Sequence[Charge], Sequence[Charge]]:
-        """What the core of a victim counts, and what this surplus of it does."""
+        """How much the core of a victim counts, and how much this surplus of it does."""
         if not surplus:
             return victim.charges, ()
         spared = {pod.name for pod in surplus}
@@ -220,7 +221,7 @@ class Candidates:
     def _claims(
         self, *, leaving: bool, borrowing: bool, elastic: bool
     ) -> Iterator[tuple[Claim, Tier | None]]:
-        """Other queues, those over which the preemptor has the advantage first; then the own."""
+        """Other queues, first those over which the preemptor has the advantage; then its own."""
         for claim, reach in self._elsewhere(leaving=leaving, advantage=True):
             if self._is_candidate(claim, reach, elastic=elastic):
                 yield claim, reach
@@ -240,14 +241,14 @@ class Candidates:
         return not self._copy.runtimes_matter or self._has_run_long_enough(claim, reach)
 
     def _may_shrink(self, claim: Claim, reach: Tier | None) -> bool:
-        """Whether surplus is borrowed, whatever the gang's rank; otherwise it has that rank."""
+        """Whether its surplus may go: always where growth counts as borrowed, else by rank."""
         if self._copy.rules.growth_borrows:
             return True
         lower = claim.standing.priority < self._preemptor.standing.priority
         return claim.preemptible and (reach is not None or lower)
 
     def _has_run_long_enough(self, claim: Claim, reach: Tier | None) -> bool:
-        """Whether a gang has run for as long as it may at least before it is broken."""
+        """Whether a gang has run for its minimum time, before which it may not be broken."""
         safe_for = self._safe_for_ms(claim, reach)
         if safe_for is None:
             safe_for = self._copy.rules.minimum_runtime_ms
@@ -255,7 +256,7 @@ class Candidates:
         return not safe_for or started is None or started + safe_for <= self._copy.now_ms
 
     def _safe_for_ms(self, claim: Claim, reach: Tier | None) -> int | None:
-        """What its queue says of it, or the node from which others of the tree are told apart."""
+        """How long it is safe from its own queue, or from the preemptor's."""
         copy = self._copy
         if claim.leaf is None:
             return None
@@ -278,7 +279,7 @@ class Candidates:
         ]
         if not streams:
             return
-        # Orders are never equal, so that levels are never compared.
+        # Orders are never equal, so tiers are never compared.
         found = streams[0] if len(streams) == 1 else merge(*streams)
         if self._copy.queues_differ:
             found = sorted(found, key=self._queue_turn)
@@ -294,7 +295,7 @@ class Candidates:
         return tree.priority(path[path.index(level.inner.node) - 1])
 
     def _at(self, level: Tier, *, leaving: bool) -> Iterator[tuple[object, Claim, Tier]]:
-        """What is left at a level after the queue's rule, sorted."""
+        """The candidates of a tier that the queue's rule allows, sorted."""
         skipped, excluded = level.skipped, self._preemptor.excluded
         for order, claim in self._ranked(level, leaving=leaving):
             if claim.queue not in skipped and claim.name not in excluded:
@@ -331,10 +332,10 @@ class Candidates:
                 yield claim
 
     def _is_exchangeable(self, claim: Claim, unit: Unit) -> bool:
-        """Whether something else than what goes in turn leaves as much guaranteed as before.
+        """Whether a unit that is not next in turn can go and leave as much guaranteed as before.
 
-        What is kept to the last is guaranteed, unless the gang is preemptible: it must not become
-        more by what is given back.
+        What a gang keeps to the last is guaranteed, unless the gang is preemptible: giving
+        something back must not guarantee more.
         """
         if claim.preemptible:
             return True
@@ -368,7 +369,7 @@ class Candidates:
         return Victim(claim, pods, reach, rule, reach.inner.node, charges, unit)
 
     def charges(self, claim: Claim, pods: tuple[Pod, ...]) -> list[Charge]:
-        """What some pods of a gang count in the ledger of everything."""
+        """How much some pods of a gang count in the ledger `total`."""
         leaf = claim.leaf
         return [
             (leaf.account(what), amount)

@@ -44,7 +44,8 @@ class Alike:
     def __init__(self) -> None:
         #: What they want; the pods are those of one of them.
         self.wants: Wants | None = None
-        #: Whether nodes are large enough for that, and of which nodes this is known.
+        #: Whether nodes are large enough for that, with the state of the nodes for which this is
+        #: known.
         self.has_nodes: tuple[int, bool] | None = None
 
 
@@ -91,7 +92,7 @@ class Claim:
         self.alike: Alike | None = None
         #: Its place in line.
         self.standing: Standing = standing_of(gang, policy)
-        #: Where it is counted, and what: of all that it held when the cycle began.
+        #: Where all that it held when the cycle began is counted, and how much that is.
         self.leaf: Leaf | None = None
         self.usage: Mapping[FlavorResource, int] = _NOTHING
         self.charges: Sequence[Charge] = ()
@@ -139,7 +140,7 @@ class Claim:
 
     @property
     def shape(self) -> bytes:
-        """Equal for gangs of a queue of which a cycle would say the same."""
+        """Equal for gangs of a queue about which a cycle would say the same."""
         if self._shape is None:
             self._shape = shape_of(self.gang, self.policy)
         return self._shape
@@ -161,7 +162,7 @@ class Claim:
 
 
 def shape_of(gang: Gang, policy: Policy) -> bytes:
-    """Equal for gangs of a queue of which a cycle would say the same: same rank, same pods."""
+    """Equal for gangs of a queue about which a cycle would say the same: same rank, same pods."""
     parts: list[object] = [-priority_of(gang, policy), gang.preemptible]
     if gang.pod_sets:
         finished = gang.reclaimable_pods
@@ -175,7 +176,7 @@ def shape_of(gang: Gang, policy: Policy) -> bytes:
     before: Pod | None = None
     for pod in gang.pods:
         if pod.node is not None or pod.state is not PodState.PENDING:
-            # What runs in part is like nothing else.
+            # A gang that runs in part is like no other.
             parts.append(gang.name)
             break
         if before is None or not _asks_the_same(before, pod):
@@ -191,7 +192,7 @@ def _encoded(parts: list[object], gang: Gang) -> bytes:
     try:
         return msgspec.msgpack.encode(parts, order="deterministic")
     except OverflowError:
-        # What asks for more than 64 bits can count is like nothing else.
+        # A gang that asks for more than 64 bits can count is like no other.
         return msgspec.msgpack.encode(gang.name)
 
 

@@ -1,9 +1,9 @@
 """Running gangs are moved so that another one fits: evictions with a place, never a loss.
 
-Movable gangs are lifted in the order in which they would be victims, those of one node together;
-so what was moved for one gang is lifted for the next before others are. The gang takes its place,
-and what was lifted its own: where room is free, else where it was, pod by pod where nothing keeps
-its pods together. Where only one of them has no place, nothing is moved.
+Movable gangs are lifted in the order in which they would be victims, those of one node together; so
+gangs that were moved for one gang are the first to be lifted for the next. The gang takes its
+place, and what was lifted finds another: in free room, else where it was, pod by pod where nothing
+keeps its pods together. If any of them finds none, nothing is moved.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from bough.core.quota.fairness import is_within_share
 from bough.model.gang import Pod, PodState
 
 replace = msgspec.structs.replace
-#: How many gangs are moved at most where a gang reclaims.
+#: How many gangs may be moved for one that reclaims.
 MOST_MOVES = 17
 
 
 class Lifted(NamedTuple):
-    """A gang, or some pods of it, of which the room is given to another for a moment."""
+    """A gang, or some of its pods, whose room is given to another for a moment."""
 
     claim: Claim
     pods: tuple[Pod, ...]
@@ -50,8 +50,8 @@ class Consolidation(NamedTuple):
 def consolidate(cycle: Cycle, claim: Claim, offer: Offer) -> Consolidation | None:
     """Find a place for a gang that has quota by moving others.
 
-    Places are taken then; where there is none, all is as before. Where idle room is given away,
-    nothing is moved for what fits as things are; else others are lifted first.
+    If there is one, it is taken; if not, everything is as before. Where idle room is given away,
+    nothing is moved for a gang that fits as things are; else others are lifted first.
     """
     copy = cycle.copy
     most = copy.rules.consolidation if claim.preemptible else 0
@@ -78,7 +78,7 @@ def consolidate(cycle: Cycle, claim: Claim, offer: Offer) -> Consolidation | Non
 
 
 def move_victims(copy: WorkingCopy, lifted: Sequence[Lifted]) -> list[Move]:
-    """Move what was to end, or let it stay, as far as it has quota and a place."""
+    """Move victims, or let them stay, instead of ending them, if they have quota and a place."""
     moves: list[Move] = []
     for each in _whole(list(lifted)):
         claim = each.claim
@@ -93,10 +93,10 @@ def move_victims(copy: WorkingCopy, lifted: Sequence[Lifted]) -> list[Move]:
 
 
 def keep_places(cycle: Cycle) -> None:
-    """What moves, and has not ended yet where it was, keeps the places that it goes to.
+    """Keep, for gangs that move and have not ended yet where they were, the places they go to.
 
-    And their quota, as far as it still has any. What else the gang was promised, for growth, is
-    decided anew.
+    Their quota is kept as well, as far as they still have any. Whatever else such a gang was
+    promised, for growth, is decided anew.
     """
     copy = cycle.copy
     for claim in copy.ending.values():
@@ -118,7 +118,7 @@ def keep_places(cycle: Cycle) -> None:
 
 
 def relocate(copy: WorkingCopy, lifted: Sequence[Lifted]) -> list[Move] | None:
-    """Find places for what was lifted, the first first; `None` where one of them has none."""
+    """Find places for all that was lifted, in order; `None` if one of them has none."""
     moves: list[Move] = []
     for each in lifted:
         usage = copy.costs_of(each.claim, each.pods)
@@ -137,7 +137,7 @@ def relocate(copy: WorkingCopy, lifted: Sequence[Lifted]) -> list[Move] | None:
 
 
 def _put_back(copy: WorkingCopy, claim: Claim, pod: Pod) -> None:
-    """A pod found its place where it was: it stays there."""
+    """Let a pod stay, as the place that was found for it is its own."""
     copy.placer.release(_moved(claim), pod.name, gone=True)
     copy.placer.keep(claim.name, pod.name)
 
@@ -152,7 +152,7 @@ def _reclaims(copy: WorkingCopy, claim: Claim, offer: Offer) -> int:
 
 
 def _movable(cycle: Cycle, claim: Claim, *, others_only: bool) -> Iterator[Lifted]:
-    """What may be moved, as victims come: preemptible, and nothing was decided about it yet."""
+    """What may be moved, in the order of victims: preemptible, and nothing was decided about it."""
     copy, outcome = cycle.copy, cycle.outcome
     lines: dict[str, Iterator[Lifted]] = {}
     for queue, leaf in copy.forest.leaves.items():
@@ -176,7 +176,7 @@ def _is_undecided(outcome: Outcome, claim: Claim) -> bool:
 
 
 def _units(cycle: Cycle, claims: Sequence[Claim]) -> Iterator[Lifted]:
-    """Of one priority surplus first, pod by pod, then whole gangs."""
+    """At each priority first surplus, pod by pod, then whole gangs."""
     copy = cycle.copy
     for _, group in groupby(claims, key=lambda claim: claim.standing.priority):
         together = list(group)
@@ -208,7 +208,7 @@ def _groups(lifted: list[Lifted]) -> Iterator[list[Lifted]]:
 
 
 def _by_node(lifted: list[Lifted]) -> Iterator[list[Lifted]]:
-    """Only the pods on one node, of gangs of which the others need not be near; fewest first."""
+    """Only the pods on one node, of gangs whose pods need not be together; fewest first."""
     found: list[tuple[int, str, list[Lifted]]] = []
     for node in {pod.node or "" for pod in lifted[-1].pods}:
         parts = [
@@ -236,7 +236,7 @@ def _move(
     for each in lifted:
         copy.ledgers.total.remove_usage(each.claim.queue, copy.costs_of(each.claim, each.pods))
         for pod in each.pods:
-            # What was moved before is lifted from where it was to go.
+            # A gang that is moving already is lifted from where it was to go.
             copy.placer.release(_moved(each.claim), pod.name, gone=True)
             copy.placer.release(each.claim.name, pod.name)
     early = [each for each in lifted if _goes_before(copy, each, claim, offer)]
@@ -270,7 +270,7 @@ def _goes_before(copy: WorkingCopy, lifted: Lifted, claim: Claim, offer: Offer) 
 def _elsewhere(copy: WorkingCopy, claim: Claim, pods: tuple[Pod, ...]) -> dict[str, str] | None:
     """Where pods of a gang could go, all of them, by name; their room counts as taken."""
     waiting = tuple(replace(pod, state=PodState.PENDING, node=None) for pod in pods)
-    # Under a name of its own: where they are now, they are until they have moved.
+    # Under a name of its own, because they hold their present places until they have moved.
     gang = replace(claim.gang, name=_moved(claim), pods=waiting)
     if is_open(claim) or len(pods) < len(claim.running):
         plain = tuple(replace(pod, subgroup=None) for pod in waiting)

@@ -1,11 +1,11 @@
 """Whose turn it is, at every level of the quota tree.
 
-At each node the child goes first that ranks first with what it would do next, down to a queue. A
-child's rank changes only with its own use, so after each turn one path is put in order again. What
-ranks are made of is the caller's; `by_weight` here, shares in `together` and `givers`.
+At each node, down to a queue, the child goes first whose next step ranks first. A child's rank
+changes only with its own use, so after each turn one path is put in order again. The caller says
+how nodes rank: `by_weight` here, by shares in `together` and `givers`.
 
-When idle capacity is shared by weight, a contender is a queue's next request. The child goes first
-for which others were told to end, so that no other takes the room; then one that would stay within
+When idle capacity is shared by weight, a contender is a queue's next request. A child for which
+others were told to end goes first, so that no other takes the room; then one that would stay within
 its quota, then the one of higher priority. Among equals the emptiest goes first or, of those that
 borrow, the one whose excess is smallest for its weight; then the one that has waited longest.
 """
@@ -23,7 +23,7 @@ from bough.core.quota.account import Account
 from bough.core.quota.tree import QuotaTree
 from bough.model.quota import Amounts, FlavorResource, NodeKind, TreeNode
 
-#: What is compared is counted in so many parts of a whole: integers, and fast.
+#: Ratios are compared in this many parts of a whole: as integers, which is fast.
 PARTS = 10**12
 #: The order among equals: priority (negated), standing, submit time, name.
 Order = tuple[int, int, int, str]
@@ -57,7 +57,7 @@ class Declared(NamedTuple):
 
 Next = TypeVar("Next")
 _CHILDLESS: list[Any] = []
-#: The rank of an only root: it is compared with none.
+#: The rank of the only root, which has no other to be compared with.
 _ALONE: Rank = ()
 
 
@@ -116,7 +116,7 @@ class Contest(Generic[Next]):
         self._rank_of = rank
         self._seats: dict[TreeNode, Seat[Next]] = {}
         self._queues: dict[str, Seat[Next]] = {}
-        #: The roots that have a seat; an only one is compared with none.
+        #: The roots that have a seat; a single one is not ranked.
         self._tops: list[Seat[Next]] = []
         #: Roots by rank.
         self._roots: list[Ranked[Next]] = []
@@ -143,9 +143,10 @@ class Contest(Generic[Next]):
             contender = None if best is None else best.contender
 
     def end(self) -> None:
-        """Give no more turns; what is left needs no collector of garbage then.
+        """Give no more turns, and let go of the seats, so that no garbage collection is needed.
 
-        Seats know those below and above them, and searches end long before all have given.
+        Seats refer to those below and above them, and most searches end long before all queues have
+        given.
         """
         for seat in self._seats.values():
             seat.above = None
@@ -158,7 +159,7 @@ class Contest(Generic[Next]):
             above = seat.above
             if above is not None and above.above is None and above in inner:
                 continue
-            # Deeper ones come first: a node is ranked when all below it are.
+            # Deepest first: a node is ranked once all nodes below it are.
             while seat.above is not None:
                 seat = seat.above
                 inner.pop(seat, None)
@@ -173,7 +174,7 @@ class Contest(Generic[Next]):
         parent = self._tree.parent(node)
         above = None if parent is None else self._seats.get(parent)
         if above is None and parent is not None:
-            # From the root down; those of one cohort find its seat when the first of them has sat.
+            # From the root down; the first queue of a cohort makes its seat, the others find it.
             for each in reversed(self._tree.path(parent)):
                 above = self._seats.get(each) or self._sit(each, above)
         found = self._queues[queue] = self._sit(node, above)
@@ -220,7 +221,7 @@ def by_weight(seat: Seat[Contender], contender: Contender) -> WeightRank:
             continue
         quota, usage = account.subtree_quota, account.usage
         if usage + amount > quota:
-            # Of what the parent has, so that one resource can be compared with another.
+            # As a part of what the parent has, so that one resource can be compared with another.
             whole = max(1, (account.parent or account).subtree_quota)
             excess = max(excess, PARTS * (usage + amount - quota) // whole + 1)
         elif amount > 0:

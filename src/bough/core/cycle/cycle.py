@@ -18,7 +18,7 @@ class Blocker:
 
     def __init__(self, claim: Claim, wanted: frozenset[FlavorResource]) -> None:
         self.claim = claim
-        #: What there is not enough of; what asks for none of it may pass.
+        #: What there is not enough of; a gang that asks for none of it may pass.
         self.wanted = wanted
 
 
@@ -30,7 +30,7 @@ class Cycle:
         self.outcome = Outcome()
         #: By queue and rank.
         self.blockers: dict[tuple[str, bool], list[Blocker]] = {}
-        #: By queue in which everything waits for the first: the gang that does.
+        #: By queue in which everything waits for the first gang: that gang.
         self.first_in_line: dict[str, Claim] = {}
         #: Gangs with a guarantee that only lack a place, with what they want most.
         self.unplaced: dict[str, Offer] = {}
@@ -40,12 +40,12 @@ class Cycle:
         self.owners_waiting: dict[tuple[str, str], Claim] = {}
 
     def no_victims_of(self, name: str) -> Set[str]:
-        """The gangs from which one takes nothing: something of them starts, or it spares them."""
+        """The gangs that one may not take from: something of them starts, or it spares them."""
         spared = self.copy.spared_by(name)
         return self.outcome.served | spared if spared else self.outcome.served
 
     def block(self, claim: Claim, wanted: frozenset[FlavorResource]) -> None:
-        """Let no gang of the same queue and rank pass this one that wants the same."""
+        """Keep gangs of the same queue and rank that want the same from passing this one."""
         rank = (claim.queue, claim.preemptible)
         self.blockers.setdefault(rank, []).append(Blocker(claim, wanted))
 

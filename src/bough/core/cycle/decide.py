@@ -20,7 +20,7 @@ from bough.model.workload import Admission, Assignment
 
 
 def decide(cycle: Cycle, judgement: Judgement) -> bool:
-    """Give a gang what it can have, and say why if that is nothing; whether it got anything."""
+    """Give a gang what it can get, or say why it gets nothing; return whether it got anything."""
     if cycle.copy.policy.recompute_overlap and _overlaps(cycle, judgement):
         _judge_again(cycle, judgement)
     if judgement.outlook is Outlook.NOTHING:
@@ -126,7 +126,7 @@ def _overlaps(cycle: Cycle, judgement: Judgement) -> bool:
 
 
 def _judge_again(cycle: Cycle, judgement: Judgement) -> None:
-    """Look again without the victims of others, which are gone by then, at the same flavors."""
+    """Judge it again on the same flavors, without the victims of others, which are gone by then."""
     judgement.excluded = cycle.no_victims_of(judgement.claim.name)
     judge(cycle.copy, judgement, tried={}, pinned=judgement.assignment.flavors)
     if judgement.outlook is Outlook.AT_ONCE:
@@ -171,7 +171,7 @@ def _evict(cycle: Cycle, judgement: Judgement) -> None:
 
 
 def end_victims(cycle: Cycle, victims: Iterable[Victim]) -> None:
-    """Count what is evicted no more; room on nodes is free once it has ended."""
+    """Stop counting what is evicted; its room on nodes is free once it has ended."""
     copy = cycle.copy
     for victim in victims:
         claim = victim.claim

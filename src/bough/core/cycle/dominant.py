@@ -1,8 +1,9 @@
 """What queues take of all that is shared, GPUs, CPU and memory alike, and the largest share of it.
 
 Quotas limit what queues list; the pools of a server list GPUs alone. Where the largest of all
-shares decides who gets what is idle, this second tree counts CPU and memory beside them. It limits
-nothing: a node owns as large a part of them as of the GPUs, and the rest is what is shared.
+shares decides which queue gets idle capacity, this second tree counts CPU and memory beside them.
+It limits nothing: a node owns as large a part of them as of the GPUs, and the rest is what is
+shared.
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ class DominantShares:
         self._costs = {queue.name: QuotaCost(queue, gpus) for queue in queues}
 
     def amounts(self, queue: str, pods: Iterable[Pod], choice: int) -> dict[FlavorResource, int]:
-        """What pods count; a choice of flavors has the number that it has for quotas."""
+        """How much pods count; choices of flavors have the same numbers as for quotas."""
         return self._costs[queue].total(pods, choice)
 
     def count(self, queue: str, amounts: Amounts, *, add: bool) -> None:
-        """Count what is taken, or count it no more."""
+        """Count what is taken, or stop counting it."""
         (self.tree.add_usage if add else self.tree.remove_usage)(queue, amounts)
 
     def rank(self, node: TreeNode, queue: str, request: Amounts) -> ShareRank:
@@ -93,7 +94,7 @@ class _Declared:
             self._add(node)
 
     def _add(self, node: Node) -> None:
-        # A pod on a node without flavor counts as the first.
+        # A pod on a node without a flavor counts against the first one.
         flavor = ANY_FLAVOR if ANY_FLAVOR in self._there else node.flavor
         flavor = min(self._there, default="") if flavor is None else flavor
         if flavor in self._there:

@@ -1,4 +1,4 @@
-"""What ends for no other gang: queues that are drained, gangs that have run incomplete too long."""
+"""Evictions for no other gang: of queues that are drained, and of gangs incomplete for too long."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bough.model.plan import EvictionRule
 def drain(cycle: Cycle) -> None:
     """Evict everything from queues and local queues that are held and drained.
 
-    What needs the room may be nominated for it; where what was told to end counts in full, pod sets
-    hold their quota until they have ended.
+    Gangs that need the room may be nominated for it. Where gangs that were told to end still count
+    in full, pod sets hold their quota until they have ended.
     """
     copy = cycle.copy
     doors = {

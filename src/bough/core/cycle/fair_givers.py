@@ -1,7 +1,7 @@
 """Which queue gives back next where fair shares decide, and whether it may be made to.
 
-Queues give back in the opposite order of that in which they are served (`fair_order`), each with
-what it would have given back by then counted as gone.
+Queues give back in the opposite order to that in which they are served (`fair_order`); what each
+would have given back by then counts as gone.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Given = dict[FlavorResource, Amount]
 
 
 class Gift(Protocol):
-    """What a queue would give back at once."""
+    """What a queue would give back as one unit."""
 
     @property
     def claim(self) -> Claim:
-        """The gang of which it is."""
+        """The gang that it belongs to."""
         ...
 
 
@@ -41,7 +41,7 @@ AnyGift = TypeVar("AnyGift", bound=Gift)
 def in_giving_order(copy: WorkingCopy, lines: Mapping[str, Iterator[AnyGift]]) -> Iterator[AnyGift]:
     """What queues would give, from the one that is furthest above its share first."""
     if len(lines) == 1:
-        # There is none to compare it with.
+        # There is no other queue to compare it with.
         for line in lines.values():
             yield from line
         return
@@ -74,7 +74,7 @@ def in_giving_order(copy: WorkingCopy, lines: Mapping[str, Iterator[AnyGift]]) -
 
 
 def _add(given: Given, claim: Claim) -> None:
-    """Count a gang as gone, also where only a part of it would be given."""
+    """Count a gang as gone, even where only a part of it would be given back."""
     for what, amount in claim.usage.items():
         given[what] = given.get(what, 0) + amount
 

@@ -1,10 +1,10 @@
 """In which order queues are served where shares decide.
 
-First goes the node for which others were told to end. Where fair shares decide, `fairness.rank`
+A node for which others were told to end goes first. Where fair shares decide, `fairness.rank`
 compares: whether it has more than its share, whether it stays within what it deserves, its
 priority, and how much of what it may have it would use. Where the largest of all shares decides:
-whether it would take anything beyond its own part, its priority, how much for its weight, and what
-the order by weight says of equals.
+whether it would take anything beyond its own part, its priority, how much for its weight and, among
+equals, the order by weight.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class PodSetFlavors(NamedTuple):
 
 
 class FlavorAssignment:
-    """What a workload gets, as far as the search came."""
+    """What a workload gets, as far as the search got."""
 
     __slots__ = (
         "admission",
@@ -127,7 +127,7 @@ class FlavorAssignment:
 
     @property
     def scarce(self) -> tuple[FlavorResource, ...]:
-        """What is there only after a preemption, in order."""
+        """What can be had only after a preemption, in order."""
         found = {
             FlavorResource(choice.flavor, resource)
             for each in self.pod_sets
@@ -160,9 +160,9 @@ class FlavorQuestion(NamedTuple):
     leaf: Leaf
     gang: Gang
     flavors: Mapping[str, Flavor]
-    #: How a flavor could be had for an amount that does not fit, and from how far up.
+    #: How a flavor could be had for an amount that does not fit, and from how far up the tree.
     simulate: Callable[[Slot, int], tuple[Mode, int]]
-    #: By pod set and resource: go on behind this position.
+    #: By pod set and resource: the position after which to go on.
     tried: Mapping[str, Mapping[str, int]] = {}
     #: By pod set and resource: only this flavor will do.
     pinned: Mapping[str, Mapping[str, str]] | None = None
@@ -171,17 +171,17 @@ class FlavorQuestion(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What a search found, as long as usage is what it was and none of this can be taken."""
+    """What a search found; holds while usage is the same and there is still nothing to take."""
 
     assignment: FlavorAssignment
-    #: What it asked for victims for, and there were no candidates.
+    #: What it looked for victims for, and found no candidates.
     scarce: tuple[tuple[FlavorResource, ...], ...]
 
 
 class Needs:
     """What all gangs of one shape need of a queue, and what they were found to get of it.
 
-    Depends on the shape and the queue alone, so that it is worked out once. Assignments are shared
+    Depends on the shape and the queue alone, so it is worked out once. Assignments are shared
     between gangs, and never changed.
     """
 
@@ -201,7 +201,7 @@ class Needs:
         self.parts = needs_of(leaf, gang)
         self._flavors: Mapping[str, Flavor] | None = None
         #: What is wanted of the first flavors that suit, each on top of those before it, and their
-        #: places; `None`: of a group none.
+        #: places; `None`: no flavor of some group suits.
         self._firsts: list[Charge] | None = None
         self._places: list[int] = []
         #: By the heights from which these are borrowed: what is given.
@@ -450,7 +450,7 @@ class _Search:
 
 
 def _rank(mode: Mode, height: int, fungibility: FlavorFungibility) -> tuple[int, ...]:
-    """What flavors are compared by; the larger, the better. What does not fit is all the same."""
+    """What flavors are compared by; the larger, the better. All that do not fit are equal."""
     if mode is Mode.NO_FIT:
         return (0,)
     viable = 1 if mode is Mode.NO_CANDIDATES else 2

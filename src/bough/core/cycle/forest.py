@@ -51,9 +51,9 @@ class FlavorGroup(NamedTuple):
 
 
 class Counted(msgspec.Struct, frozen=True, gc=False):
-    """What an admission counts against a queue, and where."""
+    """How much an admission counts against a queue, and where."""
 
-    #: Of which gangs' pod sets this is known.
+    #: The pod sets of the gangs for which this is known.
     pod_sets: tuple[PodSet, ...]
     admission: Admission
     usage: dict[FlavorResource, int]
@@ -122,7 +122,7 @@ class Leaf:
         by_share: bool = False,
     ) -> None:
         self.tree = tree
-        #: What says how much less than its quota it has, if it takes what promises leave.
+        #: For a queue that takes what promises leave: says how much less than its quota it has.
         self.promises = promises if queue.promise is Promise.REST else None
         self.queue = queue
         self.node = TreeNode(NodeKind.QUEUE, queue.name)
@@ -161,7 +161,7 @@ class Leaf:
         return account
 
     def missing_flavor(self, flavors: Mapping[str, Flavor]) -> str | None:
-        """The first flavor that the queue lists and there is not."""
+        """The first flavor that the queue lists and that does not exist."""
         if self._flavors is not flavors:
             self._flavors = flavors
             listed = (each.name for group in self.queue.resource_groups for each in group.flavors)
@@ -169,7 +169,7 @@ class Leaf:
         return self._missing
 
     def counted(self, gang: Gang, admission: Admission) -> Counted:
-        """What the admission of a gang counts; worked out once for gangs that share it."""
+        """How much the admission of a gang counts; worked out once for gangs that share it."""
         known = self._counted.get(id(admission))
         if known is not None and known.pod_sets == gang.pod_sets and not gang.reclaimable_pods:
             return known
@@ -208,7 +208,7 @@ class Leaf:
         return True
 
     def add(self, claim: Claim) -> None:
-        """Let a gang stand among those that may have to give something back."""
+        """Add a gang to those that may have to give something back."""
         if claim.victim_order is None:
             raise Broken(f"{claim.name} holds nothing that could be given back")
         self._users.clear()
@@ -261,7 +261,7 @@ class Forest:
     def reclaimable(
         self, inner: Inner, whats: tuple[FlavorResource, ...], *, only_users: bool
     ) -> tuple[list[Ranked], list[Ranked]]:
-        """What runs below a cohort in queues and cohorts that use more than theirs of any of these.
+        """What runs below a cohort in queues and cohorts above their quota of any of these.
 
         Two sorted lists: what was told to end, and what was not; `only_users`: without gangs that
         use none of these themselves.
@@ -281,7 +281,7 @@ class Forest:
         return found
 
     def borrowers(self, root: Inner, whats: tuple[FlavorResource, ...]) -> list[Leaf]:
-        """All queues of a tree that use more than theirs of any of these, by name."""
+        """All queues of a tree that use more than their quota of any of these, by name."""
         key = (root.node, whats)
         found = self._borrowers.get(key)
         if found is None:
@@ -352,7 +352,7 @@ def using(ranked: list[Ranked], whats: tuple[FlavorResource, ...]) -> list[Ranke
 
 
 def _borrowing_leaves(inner: Inner, whats: tuple[FlavorResource, ...]) -> Iterator[Leaf]:
-    """The queues that use more than theirs; a cohort that does not is passed by with all below."""
+    """The queues that use more than their quota; a cohort that does not is skipped as a whole."""
     waiting = [inner]
     while waiting:
         current = waiting.pop()

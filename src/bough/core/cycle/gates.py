@@ -1,6 +1,6 @@
-"""What bars a gang whatever quota and room there is: its queue, its namespace, its own state.
+"""What bars a gang however much quota and room there is: its queue, its namespace, its state.
 
-Also how many GPUs its owner may hold, and those of its line that it must not pass.
+Also how many GPUs its owner may hold, and which gangs of its line it must not pass.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ def wait_for_namespace(gang: Gang, queue: Queue, namespaces: Namespaces) -> Wait
 
 
 def bar_line(cycle: Cycle, claim: Claim) -> Wait | None:
-    """What is behind the first of a queue waits for it, where the queue says so.
+    """Make a gang behind the first of its queue wait for it, where the queue says so.
 
-    What runs, and must only be completed, passes none: it is there already.
+    A gang that runs and only has to be completed passes no other: it is there already.
     """
     first = cycle.first_in_line.get(claim.queue)
     if first is None or claim.running or _turn(cycle.copy, claim) <= _turn(cycle.copy, first):
@@ -103,7 +103,7 @@ def bar_line(cycle: Cycle, claim: Claim) -> Wait | None:
 def hold_up(cycle: Cycle, claim: Claim) -> None:
     """Let nothing pass a gang that waits in a queue in which everything waits for the first.
 
-    What lacks pods, or was set aside, is not in line yet.
+    A gang that lacks pods, or was set aside, is not in line yet.
     """
     leaf, wait = claim.leaf, cycle.outcome.waits.get(claim.name)
     if leaf is None or wait is None or not is_strict(leaf):
@@ -115,21 +115,21 @@ def hold_up(cycle: Cycle, claim: Claim) -> None:
 
 
 def stand_first(cycle: Cycle, claim: Claim) -> None:
-    """Let what is behind a gang wait for it."""
+    """Make the gangs behind this one wait for it."""
     first = cycle.first_in_line.get(claim.queue)
     if first is None or _turn(cycle.copy, claim) < _turn(cycle.copy, first):
         cycle.first_in_line[claim.queue] = claim
 
 
 def _turn(copy: WorkingCopy, claim: Claim) -> tuple[bool, Standing]:
-    """Where a gang stands in the line of its queue; what is guaranteed may have its own before."""
+    """Where a gang stands in the line of its queue; guaranteed gangs may have a line before it."""
     in_turn = copy.policy.judging is Judging.IN_TURN
     second = in_turn and copy.rules.line is LineOrder.GUARANTEED_FIRST and claim.preemptible
     return second, claim.standing
 
 
 def may_grow(cycle: Cycle, claim: Claim) -> bool:
-    """Whether a gang may have more than it needs: what keeps it from a start keeps it from that."""
+    """Whether a gang may grow: whatever would keep it from starting keeps it from growing."""
     copy = cycle.copy
     if claim.leaf is None or claim.queue in cycle.first_in_line:
         return False
@@ -175,7 +175,7 @@ def bar_offer(cycle: Cycle, claim: Claim, offer: Offer) -> Wait | None:
     limited = _bar_owner(cycle, claim, offer)
     if limited is not None:
         return limited
-    # What runs, and must only be completed, passes none: it is there already.
+    # A gang that runs and only has to be completed passes no other: it is there already.
     may_pass = not cycle.blockers or bool(claim.running)
     if may_pass or cycle.blocker_of(claim, frozenset(offer.request)) is None:
         return None
@@ -224,7 +224,7 @@ def _limits_of(copy: WorkingCopy, claim: Claim) -> list[tuple[str, str]]:
 
 
 def _count_owned(copy: WorkingCopy) -> dict[tuple[str, str], int]:
-    """What owners hold that is guaranteed."""
+    """The guaranteed GPUs that owners hold."""
     owned: dict[tuple[str, str], int] = {}
     for claims in copy.running.values():
         for claim in claims.values():

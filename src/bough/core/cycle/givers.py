@@ -22,7 +22,7 @@ from bough.model.quota import NodeKind, TreeNode
 
 
 class Sides(NamedTuple):
-    """The nodes below the lowest one that two queues are both below."""
+    """For two queues, the two nodes just below the lowest node that is above both."""
 
     own: TreeNode
     other: TreeNode
@@ -65,15 +65,15 @@ class Givers:
         self._known_sides: dict[tuple[str, TreeNode], Sides] = {}
         #: How nodes on its side rank, with what it asks for.
         self._own_ranks: dict[TreeNode, ShareRank] = {}
-        #: What was named last.
+        #: The victim that was named last.
         self._named: Victim | None = None
 
     def in_order(self, lines: dict[str, Iterator[Victim]]) -> Iterator[Victim]:
         """From the queue with the largest share first; `lines`: what each queue would give."""
-        # What does not borrow now does not begin to while others give back.
+        # A queue that does not borrow now does not start to while others give back.
         rows = {queue: Row(line) for queue, line in lines.items() if self._may_give(queue)}
-        # What fails the first rule is tried by the second one, in the same order: of each queue
-        # the first.
+        # Victims that the first rule spares are tried by the second, in the same order: the first
+        # of each queue.
         left: dict[str, Victim] = {}
         yield from self.in_turn(rows, lambda row: self._next_of(row, left))
         for rule in self._rules[1:]:
@@ -115,7 +115,7 @@ class Givers:
         return fair
 
     def _may_give(self, queue: str) -> bool:
-        """A queue that takes what promises leave may have too much, and borrow nothing."""
+        """Whether it may: one that takes what promises leave may exceed that and borrow nothing."""
         if queue == self._queue or self._copy.forest.leaves[queue].promises is None:
             return True
         return self._shares.is_borrowing(self._copy.path(queue)[0])
@@ -143,13 +143,14 @@ class Givers:
         sides = self._sides(head)
         own = self._own_rank(sides.own)
         if own > self._shares.rank(sides.other) or not self._rules:
-            # What has less already may not be made to give anything, by any rule; not later either
-            # where the preemptor's own queue stands beside it, which has given all it could by now.
+            # A queue that already has less may not be made to give anything, by any rule; nor
+            # later, where the preemptor's own queue is beside it and has given all it could by now.
             if sides.own != self._path[0]:
                 left.setdefault(head.claim.queue, head)
             row.close()
             return None
-        #: What those count that may not be taken: then none may that counts the same.
+        #: How much the victims count that may not be taken: others that count the same may not,
+        #: either.
         refused: list[Sequence[Charge]] = []
         while (head := row.head) is not None:
             if head.charges not in refused:
@@ -225,7 +226,7 @@ class Row(Generic[Next]):
         self.head: Next | None = next(line, None)
 
     def pop(self) -> Next:
-        """The first, which there is."""
+        """Remove and return the first; there must be one."""
         head = self.head
         if head is None:
             raise Broken("a queue has the turn to give and has nothing")
@@ -233,5 +234,5 @@ class Row(Generic[Next]):
         return head
 
     def close(self) -> None:
-        """It gives no more."""
+        """Give nothing more."""
         self.head = None

@@ -1,7 +1,8 @@
 """The next gang of each queue while idle capacity is shared.
 
-By priority; then by how far gangs are (what lacks something it needs, before what has just that,
-before what has more; or what has least beyond its minimum); then by submit time and name.
+By priority; then by how far along gangs are (first those that lack something they need, then those
+that have just that, then those with more; or those with the least beyond their minimum); then by
+submit time and name.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ class IdleLines:
 
     def __init__(self, copy: WorkingCopy, advance: Callable[[WorkingCopy, Claim], int]) -> None:
         self._copy = copy
-        #: How far a gang is: of one priority, the smaller comes first.
+        #: How far along a gang is: of one priority, the smaller comes first.
         self._advance = advance
         #: What stands in line; whether others were told to end for it.
         self._lines: dict[str, list[tuple[Order, Turn, bool]]] = {}
         self._requests: dict[str, dict[FlavorResource, int]] = {}
-        #: By queue: how many stand in its line for which others were told to end.
+        #: By queue: for how many gangs in its line others were told to end.
         self._nominated: Counter[str] = Counter()
 
     @property
@@ -97,7 +98,7 @@ class IdleLines:
     def _is_promised(self, claim: Claim) -> bool:
         """Whether others were told to end for it, and it has not got all that yet.
 
-        What it still wants then it wants as all others do.
+        What it wants beyond that, it wants as all others do.
         """
         copy = self._copy
         known = copy.progress(claim.name)

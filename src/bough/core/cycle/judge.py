@@ -57,9 +57,9 @@ class Judgement(msgspec.Struct, gc=False, eq=False):
     claim: Claim
     #: Whether room is being freed for it since an earlier cycle.
     nominated: bool = False
-    #: Gangs that are no victims: something of them starts in this cycle.
+    #: Gangs that may not be victims: something of them starts in this cycle.
     excluded: Container[str] = ()
-    #: Nor these: it gave way to them before.
+    #: Neither may these: it gave way to them before.
     spared: frozenset[str] = _NONE
     assignment: FlavorAssignment = _NOTHING_YET
     victims: Sequence[Victim] = ()

@@ -1,9 +1,10 @@
-"""The ledgers on one quota tree: what is guaranteed, what everything takes, what still holds.
+"""The ledgers on one quota tree: guaranteed use, total use to come, and present use.
 
 Guaranteed use may exceed no quota, neither the queue's own nor that of any node above it, and takes
 nothing that is promised to others (`core.quota.guarantee`). Total use obeys the limits as they are
-declared. It is counted as it will be once what was told to end has ended, and as it is at present;
-what starts at once must fit into both. Ledgers are given amounts and do not know gangs.
+declared. It is counted twice: as it will be once everything that was told to end has ended, and as
+it is at present; what starts at once must fit into both. Ledgers are given amounts and do not know
+gangs.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class Ledgers:
     ) -> None:
         """`apart`: the present is counted in a tree of its own.
 
-        Otherwise it differs only by what one cycle decides, and is made of that where it is asked
-        for: what was told to end earlier counts until it has ended. All trees note old usage in one
-        log, so that a what-if is about all of them.
+        Otherwise it differs from `total` only by what this cycle decides, and is derived from that
+        on request: what was told to end earlier counts until it has ended. All trees note old usage
+        in one log, so that a what-if can be undone in all of them.
         """
         self.log = UndoLog() if log is None else log
         #: Everything, without what was told to end.
@@ -44,8 +45,8 @@ class Ledgers:
         #: Where the present has no tree, in order: a queue, and what it has more than in `total`,
         #: or less.
         self._differs: dict[int, tuple[str, Amounts, bool]] = {}
-        #: How many things keep the present from being what `total` says; so that the log can set
-        #: it, in a list.
+        #: How many things keep the present from being what `total` says; in a list, so that the log
+        #: can set it.
         self._apart_by = [0]
         #: What is guaranteed; also held to what cohorts have promised.
         self.guaranteed = GuaranteedTree.like(self.total)
@@ -53,7 +54,7 @@ class Ledgers:
     def refusal(self, queue: str, request: Amounts, *, guaranteed: bool) -> Refusal | None:
         """Why a queue cannot take a request, once what was told to end has ended.
 
-        What could not be taken even if nothing ran is the reason before what others use.
+        A reason that would hold even if nothing ran comes before what others use.
         """
         refused = self.guaranteed.refusal(queue, request) if guaranteed else None
         if refused is not None and refused.never:
@@ -62,7 +63,7 @@ class Ledgers:
         return limited if refused is None or (limited and limited.never) else refused
 
     def admits(self, queue: str, request: Amounts, *, guaranteed: bool) -> bool:
-        """Whether there is no refusal."""
+        """Whether a queue can take a request: `refusal` without the reason."""
         if guaranteed and not self.guaranteed.admits(queue, request):
             return False
         return self.total.admits(queue, request)
@@ -109,7 +110,7 @@ class Ledgers:
             self.guaranteed.add_usage(queue, amounts)
 
     def end(self, queue: str, amounts: Amounts, charges: Iterable[Charge] | None = None) -> None:
-        """Count what is told to end no more; it holds what it has until it has ended."""
+        """Stop counting what is told to end; it holds what it has until it has ended."""
         if charges is None:
             self.total.remove_usage(queue, amounts)
         else:
@@ -129,7 +130,7 @@ class Ledgers:
         *,
         guaranteed: bool,
     ) -> None:
-        """Count what is gone."""
+        """Stop counting what is gone."""
         if charges is None:
             self.total.remove_usage(queue, amounts)
         else:
@@ -140,7 +141,7 @@ class Ledgers:
             self.guaranteed.remove_usage(queue, amounts)
 
     def hold_on(self, queue: str, amounts: Amounts, *, add: bool) -> None:
-        """Count what was told to end before, and holds its quota until it has ended; or no more."""
+        """Count, or stop counting, what was told to end before and holds its quota until it has."""
         (self.present.add_usage if add else self.present.remove_usage)(queue, amounts)
         self._apart_by[0] += 1 if add else -1
 

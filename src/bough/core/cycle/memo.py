@@ -1,7 +1,7 @@
 """What a cycle may keep for the next one: the working copy, and the last plan.
 
-The working copy is brought in step with a snapshot by what changed between two of them, which is
-seen by identity first; what a cycle tries on it is undone. So a memo never changes a plan.
+The working copy is brought into step with a snapshot by what changed since the last one, compared
+by identity first; what a cycle tries on it is undone. So a memo never changes a plan.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Memo:
     def refresh(self, snapshot: Snapshot, policy: Policy) -> WorkingCopy:
         """The working copy, in step with a snapshot."""
         copy = self._copy
-        # Until all is in step again, there is nothing that could be used.
+        # Until everything is in step again, there is no copy that could be used.
         self._copy = self._plan = None
         if copy is not None:
             # What comes and goes between cycles is never undone.
@@ -105,7 +105,7 @@ def _same_tree(before: Snapshot, after: Snapshot) -> bool:
 
 
 def _follows(copy: WorkingCopy, after: Snapshot) -> bool:
-    """Bring nodes in step; whether queues and nodes are what they were, but for cordons."""
+    """Bring nodes into step; return whether queues and nodes are the same, but for cordons."""
     before = copy.snapshot
     if not _same_tree(before, after):
         return False
@@ -184,7 +184,7 @@ def difference(old: Gangs, new: Gangs) -> tuple[list[Gang], list[Gang]]:
 
 
 def _steps(old: Gangs, left: int, new: Gangs, right: int) -> tuple[int, int]:
-    """How many gangs are gone, and have come, where two rows differ: one of each, if not clear."""
+    """How many gangs are gone, and have come, where two rows differ: one of each, if unclear."""
     first, other = old[left], new[right]
     if first.name == other.name:
         return 1, 1
@@ -211,7 +211,7 @@ def _difference_of_rest(
 def _common(old: Gangs, left: int, new: Gangs, right: int) -> int:
     """How many gangs are the same from two places on: by growing steps, then by smaller ones.
 
-    The first is. Most often nothing follows that is not.
+    The first is known to be. Usually all that follow are the same, too.
     """
     most, others = len(old) - left, len(new) - right
     if most == others and old[left:] == new[right:]:

@@ -1,4 +1,4 @@
-"""What a gang of pod sets needs of the flavors of its queue, before it is asked what there is."""
+"""What a gang of pod sets needs of the flavors of its queue, whatever is free of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Scan(NamedTuple):
 class Need:
     """Pod sets that must get the same flavors, and what a queue has for them.
 
-    Depends on the shape of a gang and on its queue alone, so that it is worked out once.
+    Depends on the shape of a gang and on its queue alone, so it is worked out once.
     """
 
     __slots__ = ("asks", "faults", "flavors", "requests", "scans")

@@ -1,4 +1,4 @@
-"""What a gang wants: the part it needs, and in which ways it may be had.
+"""What a gang wants: the part it needs, and the ways in which it can get it.
 
 It depends only on the gang, on what it holds and on what is declared; so it is worked out once and
 kept for as long as the gang holds what it held.
@@ -25,7 +25,7 @@ class Offer(msgspec.Struct, frozen=True, gc=False):
     choice: int
     nodes: int
     demand: Demand
-    #: What its first candidates count.
+    #: How much its first candidates count.
     request: dict[FlavorResource, int]
 
 
@@ -108,7 +108,7 @@ def first_offers(copy: WorkingCopy, claim: Claim, demand: Demand) -> Iterator[Of
 def request_placed(
     copy: WorkingCopy, claim: Claim, placement: Placement, offer: Offer
 ) -> dict[FlavorResource, int]:
-    """What the pods that were really chosen count; candidates may differ in size."""
+    """How much the pods that were really chosen count; candidates may differ in size."""
     demand = offer.demand
     if not demand.children and demand.count == len(demand.pods):
         return offer.request

@@ -36,7 +36,7 @@ class Outcome:
         self.evictions: list[Eviction] = []
         self.nominations: dict[str, Nomination] = {}
         self.waits: dict[str, Wait] = {}
-        #: Gangs of which something is evicted, and gangs of which something starts: none is told
+        #: Gangs of which something is evicted, and gangs of which something starts: no gang is
         #: both.
         self.evicted: set[str] = set()
         self.served: set[str] = set()
@@ -133,7 +133,7 @@ class Outcome:
         self.endings += 1
 
     def _wait_no_more(self, name: str) -> None:
-        """None waits for the end of a gang that stays."""
+        """Let no other gang wait for the end of one that stays."""
         for each in list(self.nominations.values()):
             if name in each.waits_for:
                 rest = tuple(other for other in each.waits_for if other != name)
@@ -152,7 +152,7 @@ class Outcome:
         self.endings += 1
 
     def end(self, claim: Claim, rule: EvictionRule, level: TreeNode | None = None) -> None:
-        """A gang ends for none other: it is stale, or its queue is drained."""
+        """A gang ends for no other: it is stale, or its queue is drained."""
         if claim.name not in self.evicted:
             self.evictions.append(Eviction(claim.name, rule, level=level))
             self.evicted.add(claim.name)

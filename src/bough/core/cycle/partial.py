@@ -21,9 +21,9 @@ def can_shrink(pod_sets: Sequence[PodSet]) -> bool:
 def largest_that_fits(
     pod_sets: Sequence[PodSet], attempt: Callable[[tuple[int, ...]], Found | None]
 ) -> Found | None:
-    """What the attempt says for the largest counts for which it says anything.
+    """The result of the attempt for the largest counts for which it has one.
 
-    Found by halving, on the understanding that what fits for more pods fits for fewer.
+    Found by halving, which assumes that what fits for more pods fits for fewer.
     """
     total = sum(_spare(pod_set) for pod_set in pod_sets)
     if not total:

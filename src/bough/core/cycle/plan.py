@@ -37,7 +37,7 @@ from bough.model.snapshot import Snapshot
 def plan(snapshot: Snapshot, policy: Policy, memo: Memo | None = None) -> Plan:
     """Decide what starts, what ends and what waits, and why."""
     if memo is None:
-        # What is thrown away need not be undone.
+        # A copy that is thrown away need not be undone.
         return run(Memo().refresh(snapshot, policy)).outcome.plan(snapshot.version)
     known = memo.recall(snapshot, policy)
     if known is not None:
@@ -72,10 +72,10 @@ def run(copy: WorkingCopy) -> Cycle:
 
 
 def serve(cycle: Cycle, claim: Claim, *, takes: bool = True) -> bool:
-    """Serve one gang: its gates, the ways it may be had, room or victims, the decision.
+    """Serve one gang: its gates, its offers, room or victims, the decision.
 
-    Whether it has got what it needs, now or once room is free; `takes`: whether others may end, or
-    be moved, for it.
+    Returns whether it has got what it needs, now or once room is free; `takes`: whether others may
+    end, or be moved, for it.
     """
     copy = cycle.copy
     if claim.name in cycle.outcome.evicted:

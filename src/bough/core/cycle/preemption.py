@@ -28,15 +28,15 @@ from bough.model.gang import Pod
 from bough.model.gangrules import VictimSearch
 from bough.model.quota import TreeNode
 
-#: How many orders of each kind are tried after the first two; what is needed at all is rare.
+#: How many orders of each kind are tried after the first two, which are nearly always enough.
 MOST_ORDERS = 8
 
 
 class Portion(NamedTuple):
-    """What of a victim is taken."""
+    """The part of a victim that is taken."""
 
     pods: tuple[Pod, ...]
-    #: What it counts in the ledger of everything.
+    #: How much it counts in the ledger `total`.
     charges: Sequence[Charge]
 
 
@@ -52,7 +52,7 @@ class Seeker:
         self.room = room_for(copy, claim, offer.demand, offer.nodes)
 
     def nodes(self) -> set[str]:
-        """Where the gang would go now; nowhere, where it has no place."""
+        """The nodes that the gang would go to now; none where it has no place."""
         claim, offer, copy = self.claim, self.offer, self.copy
         mark = copy.mark()
         found = copy.placer.place(
@@ -91,7 +91,7 @@ class PreemptionSearch:
         self._chooses = copy.rules.victim_search is VictimSearch.FEWEST
         #: What was spared because its queue, or a node above, is within its quota.
         self._spared: list[Victim] = []
-        #: Whether there is quota once some, or all, that may be evicted are.
+        #: Whether there is quota once some, or all, of the candidates are evicted.
         self.found_quota = False
 
     def victims(self) -> list[Victim]:
@@ -157,10 +157,10 @@ class PreemptionSearch:
         )
 
     def _search_again(self, *, borrowing: bool) -> list[Victim] | None:
-        """The same with what could be taken first.
+        """Search again, with what was spared coming last.
 
         What a sibling of the preemptor's queue gives back lowers the share of their side, so that
-        others have to give which had not.
+        queues which were spared may have to give after all.
         """
         spared = {(victim.gang, victim.parts) for victim in self._spared}
         order = list(self._candidates.in_order(borrowing=borrowing)) if spared else []
@@ -170,7 +170,7 @@ class PreemptionSearch:
         return self._agreed(self._search(order))
 
     def _agreed(self, found: list[Victim] | None) -> list[Victim] | None:
-        """The same if each may be taken after those before it, without what was put back."""
+        """Those found, if each may be taken after those before it without what was put back."""
         self._release(found)
         for at, victim in enumerate(found or ()):
             if not self._allowed(victim):
@@ -220,12 +220,12 @@ class PreemptionSearch:
             self._put_back(victim)
 
     def _search_otherwise(self, seeker: Seeker) -> list[Victim] | None:
-        """Take them in other orders.
+        """Search with the candidates in other orders.
 
         A queue is spared as soon as it is down to its quota, and a gang has only so much surplus:
-        what is of use must come before that. So that comes first which is where the gang would go;
-        then, for each gang that was spared all the same, that one; then each of the others comes
-        last, as it may be in the way.
+        useful victims must come before that. So first come those on the nodes where the gang would
+        go; then, for each gang that was spared all the same, that gang; then each of the others is
+        put last in turn, as it may be in the way.
         """
         order = self._nearest_first(seeker)
         victims = self._search(order)

@@ -44,7 +44,8 @@ class VictimOrder(msgspec.Struct, frozen=True, order=True, gc=False):
     """What gangs that may be evicted are compared by; the smaller goes first."""
 
     priority: int
-    #: What got its quota only just now first; what has held it since an unknown time, last.
+    #: Gangs that got their quota only just now first; those that have had it since an unknown time
+    #: last.
     age: int
     #: Of the others the newest first.
     negative_since_ms: int
@@ -100,7 +101,8 @@ def waits_since(gang: Gang, policy: Policy) -> int:
 def victim_order(gang: Gang, policy: Policy, priority: int) -> VictimOrder:
     """Lower priority first, then the newest."""
     if policy.gangs.victim_age is VictimAge.SUBMITTED:
-        # Of one moment, what came last: the last group of a workflow goes before its first.
+        # Of the same moment, the one that came last: the last group of a workflow goes before its
+        # first.
         uid, name = _LastFirst(gang.uid), _LastFirst(gang.name)
         return VictimOrder(priority, _NEW, -gang.submitted_ms, uid, name)
     age, since_ms = _AGED, gang.started_ms

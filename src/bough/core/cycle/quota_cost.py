@@ -1,4 +1,4 @@
-"""What a pod counts against the quota of its queue.
+"""How much a pod counts against the quota of its queue.
 
 A queue lists resources in groups, and for each group flavors in order; a gang gets one flavor of
 each group. What a queue does not list, it does not limit; but where GPUs are counted in any queue,
@@ -27,7 +27,7 @@ class QuotaCost:
     __slots__ = ("_by_request", "choices", "flavors")
 
     def __init__(self, queue: Queue, gpus: FlavorResource | None = None) -> None:
-        """`gpus`: as what GPUs count that the queue does not list."""
+        """`gpus`: the flavor and resource as which GPUs count that the queue does not list."""
         listed = {name for group in queue.resource_groups for name in group.covered_resources}
         unlisted: dict[str, str] = {}
         if gpus is not None and not any(map(is_gpu, listed)):
@@ -60,13 +60,13 @@ class QuotaCost:
     def nodes_of(self, choice: int) -> tuple[str | None, ...]:
         """The flavors of the nodes on which a pod counts for a choice; `None`: nodes without one.
 
-        What a pod counts is seen from its node alone, so no node may serve two choices.
+        How much a pod counts is seen from its node alone, so no node may serve two choices.
         """
         found = (flavor for flavor in sorted(self.flavors) if self.choice_of(flavor) == choice)
         return (*found, None) if choice == 0 else tuple(found)
 
     def price(self, requests: Resources, choice: int) -> Mapping[FlavorResource, int]:
-        """What one pod counts."""
+        """How much one pod counts."""
         key = (choice, requests)
         found = self._by_request.get(key)
         if found is None:
@@ -78,7 +78,7 @@ class QuotaCost:
         return found
 
     def total(self, pods: Iterable[Pod], choice: int) -> dict[FlavorResource, int]:
-        """What several pods count together."""
+        """How much several pods count together."""
         if not self.choices:
             return {}
         total: dict[FlavorResource, int] = {}
@@ -107,6 +107,6 @@ def is_gpu(resource: str) -> bool:
 
 
 def first_gpus(declared: Iterable[Cohort | Queue]) -> FlavorResource | None:
-    """As what GPUs are counted first, if they are counted at all."""
+    """The first flavor and resource as which GPUs are counted, if they are counted at all."""
     found = (what for each in declared for what in quotas_of(each.resource_groups))
     return min((what for what in found if is_gpu(what.resource)), default=None)

@@ -52,7 +52,7 @@ def pod_shortages(claim: Claim) -> tuple[PodShortage, ...]:
 
 
 def wait_behind(name: str, queue: str, *, alike: bool = True) -> Wait:
-    """Another one of the same queue and rank waits for quota; which, is looked up on reading."""
+    """Another one of the same queue and rank waits for quota; which one is looked up on reading."""
     about = TreeNode(NodeKind.QUEUE, queue)
     note = "behind, in the line of {}"
     return Wait(name, WaitReason.BEHIND, note, alike=alike, about=about)

@@ -231,7 +231,7 @@ class GaveWay:
         self._for.pop(gang, None)
 
     def to(self, gang: str) -> tuple[str, ...]:
-        """Those for which a gang was evicted, and for which these were."""
+        """The gangs for which a gang was evicted, and those for which these were, in turn."""
         found: set[str] = set()
         reached = [*self._for.get(gang, ())]
         while reached:
@@ -272,7 +272,7 @@ class _Line:
 
 
 class _Place(msgspec.Struct, frozen=True, gc=False):
-    """Where a gang waits; nothing that the collector of garbage has to walk through."""
+    """Where a gang waits; not tracked by the garbage collector, as there are very many."""
 
     line: _Line
     shape: bytes
@@ -299,7 +299,7 @@ class _SearchSoFar(NamedTuple):
 
 
 def _top(edges: Edges, queue: str) -> TreeNode:
-    """What all queues have in common that share quota; on a cycle, its smallest cohort."""
+    """The node above all queues that share quota with one; on a cycle, its smallest cohort."""
     node = TreeNode(NodeKind.QUEUE, queue)
     if node not in edges:
         return node

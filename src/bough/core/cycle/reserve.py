@@ -1,10 +1,10 @@
 """What a gang that only lacks a place keeps from others.
 
-If what has run longest ended first, the gang would one day fit. Until then it keeps its quota and,
-of the room that it would have, what no gang that ends will give back: nothing may start there that
-could not be evicted again. What may borrow goes on using both, and counts for nothing here: else
-the room that is kept would move with every eviction, and with it the gangs for which others were
-evicted.
+If the gangs that have run longest ended first, the gang would fit one day. Until then it keeps its
+quota and, of the room that it would have, what no gang that ends will give back: nothing may start
+there that could not be evicted again. Gangs that borrow go on using both, and do not count here:
+otherwise the room that is kept would move with every eviction, and with it the gangs for which
+others were evicted.
 """
 
 from __future__ import annotations

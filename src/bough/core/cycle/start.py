@@ -1,7 +1,7 @@
 """Serve one gang of pods: let it start, free room for it, or say why it waits.
 
-First every way in which it may be had as things are; then, where it may take victims, every way in
-which it could be had without them.
+First it tries every offer as things are; then, where the gang may take victims, every offer that it
+could have without them.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from bough.model.reason import Refusal
 
 
 class _Tried:
-    """What came of each way in which a gang may be had."""
+    """What came of each offer to a gang."""
 
     __slots__ = ("entitled", "placeless", "refusals")
 
     def __init__(self) -> None:
         self.refusals: list[Refusal] = []
-        #: What has quota, or would have it without those that may be evicted.
+        #: Offers that have quota, or would have it without the gangs that may be evicted.
         self.entitled: list[Offer] = []
-        #: What has quota, or would have it so, but no place.
+        #: Offers that have quota, or would have it in this way, but no place.
         self.placeless: list[Offer] = []
 
 
@@ -148,8 +148,9 @@ def _try(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...], *, takes: bool) 
 def _wait(cycle: Cycle, claim: Claim, offers: tuple[Offer, ...], tried: _Tried) -> None:
     """Say why it waits, and keep its turn.
 
-    What lacks only a place may be passed, if that is kept; what waits for quota may not, unless no
-    node is large enough for it: whatever quota it had, all others would wait in vain.
+    A gang that only lacks a place may be passed, if its room is kept; one that waits for quota may
+    not, unless no node is large enough for it: whatever quota it had, all others would wait in
+    vain.
     """
     outcome = cycle.outcome
     blocks = not tried.placeless and _is_first(cycle, claim, tried.refusals)
@@ -288,7 +289,7 @@ def _move_others(cycle: Cycle, claim: Claim, offer: Offer) -> bool:
 def _move_victims(
     cycle: Cycle, claim: Claim, victims: list[Victim], lifted: list[Lifted]
 ) -> list[Victim]:
-    """Move those that have a place elsewhere; those that have to end."""
+    """Move victims that have a place elsewhere; return those that have to end."""
     moves = move_victims(cycle.copy, lifted)
     cycle.outcome.move(cycle.copy, claim, moves)
     kept = {move.claim.name for move in moves}

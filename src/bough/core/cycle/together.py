@@ -27,7 +27,7 @@ from bough.model.reason import WaitReason
 
 
 def line_up(cycle: Cycle) -> Iterable[Judgement]:
-    """Every gang that the cycle looks at and nothing bars, in the order of their decisions.
+    """Every gang that the cycle looks at and that nothing bars, in the order of their decisions.
 
     Where they are compared level by level, what was decided before counts.
     """
@@ -71,7 +71,7 @@ def serve_judged(cycle: Cycle, judgement: Judgement) -> None:
 
 
 def decision_order(policy: Policy) -> Callable[[Judgement], tuple[object, ...]]:
-    """What judgements are sorted by, but for what depends on the level of the tree.
+    """What judgements are sorted by, apart from what depends on the level of the tree.
 
     What is equal stays in the order of queues and their lines.
     """
@@ -101,8 +101,8 @@ Entry = tuple[tuple[object, ...], Judgement]
 class LevelOrder:
     """Judgements in an order that is decided at each level of the tree, one after the other.
 
-    At each node the child comes first whose next gang does by the criteria of the policy: with what
-    that gang would get, the share of the child may be smaller.
+    At each node, the child comes first whose next gang ranks first by the criteria of the policy;
+    the child's share is compared with what that gang would get counted in it.
     """
 
     def __init__(self, cycle: Cycle, judgements: Iterable[Judgement]) -> None:

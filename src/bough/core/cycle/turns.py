@@ -1,8 +1,8 @@
 """In which order gangs are served, and which of them a cycle looks at.
 
 Gangs of one shape stand together: what is said of the first of them holds for the others; while
-what is guaranteed is served, until something is evicted. So a cycle costs by the number of shapes
-and of starts, not of gangs.
+guaranteed gangs are served, only until something is evicted. So the cost of a cycle grows with the
+number of shapes and of starts, not of gangs.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def heads(copy: WorkingCopy) -> Iterator[Claim]:
 
 
 def serve_guaranteed(cycle: Cycle, serve: Serve) -> None:
-    """By priority and submit time. What only lacks a place keeps room from those behind it."""
+    """By priority and submit time. One that only lacks a place keeps room from those behind it."""
     copy = cycle.copy
     reserved: list[Reservation] = []
 
@@ -76,8 +76,8 @@ def serve_guaranteed(cycle: Cycle, serve: Serve) -> None:
             return True
         return served or not _is_alike(cycle, claim)
 
-    # That for which others were told to end has its turn first: neither one that came later with a
-    # higher priority nor one that keeps nodes for itself takes that room away.
+    # Gangs for which others were told to end have their turn first, so that neither a later one
+    # with a higher priority nor one that keeps nodes for itself takes that room away.
     done = set[str]()
     for claim in _nominated(copy):
         leaf = claim.leaf
@@ -135,15 +135,15 @@ class _Entrance:
         self._serve = serve
         self._takes = takes
         self.lines = IdleLines(cycle.copy, lack)
-        #: What stands in line for itself.
+        #: Gangs that stand in line by themselves.
         self._alone: set[str] = set()
-        #: Of which shapes none can start as things are, each with how far it came.
+        #: Shapes of which no gang can start as things are, each with how far it got.
         self._given_up: list[tuple[list[Claim], int]] = []
 
     def open(self, *, preemptible: bool | None) -> None:
         """Let in the first of every shape.
 
-        That for which others were told to end stands in line for itself, whatever is before it.
+        A gang for which others were told to end stands in line by itself, whatever is before it.
         """
         copy = self._cycle.copy
         nominated = [
@@ -181,7 +181,7 @@ class _Entrance:
             self._given_up.append((kind, position))
 
     def reopen(self) -> list[str]:
-        """Let those in again that were given up, as room may be left over; the queues of these."""
+        """Let gangs in again that were given up, as room may be left over; return their queues."""
         given_up, self._given_up = self._given_up, []
         for kind, position in given_up:
             self.enter(kind, position)

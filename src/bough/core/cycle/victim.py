@@ -27,7 +27,7 @@ class Victim(msgspec.Struct, eq=False, gc=False):
     rule: EvictionRule
     #: The lowest node of the quota tree that both are below.
     level: TreeNode
-    #: What it counts in the ledger of everything.
+    #: How much it counts in the ledger `total`.
     charges: Sequence[Charge]
     #: The part of its gang that it is; `None`: the gang as a whole.
     unit: Unit | None = None
@@ -73,7 +73,7 @@ class Victim(msgspec.Struct, eq=False, gc=False):
 
     @property
     def core(self) -> int:
-        """The GPUs that its gang cannot give back without being broken; of a part all."""
+        """The GPUs that its gang cannot give back without being broken; for a part, all."""
         return self.gpus - sum(pod.requests.gpus for pod in self.surplus)
 
     @property

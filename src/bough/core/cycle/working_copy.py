@@ -57,14 +57,15 @@ class WorkingCopy:
             snapshot.cohorts,
             snapshot.queues,
             self.log,
-            # Pods end, too: where there may be any, what they still hold is told apart.
+            # Pods take time to end: where there may be any, what they still hold is counted apart.
             apart=bool(snapshot.nodes) or not policy.ending_counts,
         )
-        #: Those of everything, without what was told to end.
+        #: The shares by total use, without what was told to end.
         self.shares = Shares(self.ledgers.total)
         #: What is fair of what all ask for, as it was when the cycle began.
         self.fair = FairShares(self.ledgers.total)
-        #: Those of everything that gangs use, where they decide who gets what is idle.
+        #: The shares of everything that gangs use, where they decide which queue gets idle
+        #: capacity.
         self.dominant = DominantShares(snapshot, self.log) if policy.compares_dominant else None
         self.forest = Forest(self.ledgers, snapshot.queues, policy)
         self.placer = Placer(snapshot.nodes, snapshot.topologies, self.rules.placement, self.log)
@@ -134,7 +135,7 @@ class WorkingCopy:
             self.fair.begin()
 
     def take_nodes(self, before: tuple[Node, ...], after: tuple[Node, ...]) -> bool:
-        """Take in nodes of which some are cordoned, or are no more; whether that is all."""
+        """Take in nodes of which some were cordoned or opened again; return whether that is all."""
         if len(before) != len(after):
             return False
         for old, new in zip(before, after, strict=True):
@@ -209,7 +210,7 @@ class WorkingCopy:
             self.stale.pop(name, None)
 
     def _count(self, claim: Claim, *, add: bool) -> None:
-        """Count what a gang holds against its queue, or count it no more."""
+        """Count what a gang holds against its queue, or stop counting it."""
         leaf = claim.leaf
         if leaf is None:
             return
@@ -223,7 +224,7 @@ class WorkingCopy:
             self._count_pods(claim, add=add)
             if add:
                 claim.charges = [(leaf.account(what), n) for what, n in claim.usage.items()]
-        # What was told to end, and counts no more, has nothing left that could be taken.
+        # A gang that was told to end, and no longer counts, has nothing left that could be taken.
         counts = not claim.evicted or self.policy.ending_counts
         if counts and claim.holds and (claim.preemptible or claim.elastic):
             if add:
@@ -273,14 +274,14 @@ class WorkingCopy:
     # What things count and where they may be
 
     def cost(self, claim: Claim, pod: Pod) -> Mapping[FlavorResource, int]:
-        """What a pod that has a place counts against its queue."""
+        """How much a pod that has a place counts against its queue."""
         costs = self.costs[claim.queue]
         if not costs.choices:
             return {}
         return costs.price(pod.requests, self.choice_of(claim, pod))
 
     def costs_of(self, claim: Claim, pods: Iterable[Pod]) -> dict[FlavorResource, int]:
-        """What pods that have a place count together against their queue."""
+        """How much pods that have a place count together against their queue."""
         total: dict[FlavorResource, int] = {}
         for pod in pods:
             for what, amount in self.cost(claim, pod).items():
@@ -382,7 +383,7 @@ class WorkingCopy:
     def place_again(
         self, claim: Claim, demand: Demand, *, within: int, waits: bool
     ) -> Placement | None:
-        """Let a gang have the places that were freed for it, so that all those freed at once do."""
+        """Give a gang the very places that were freed for it: others keep those freed for them."""
         places = self.progress(claim.name).places
         if not places:
             return None
@@ -392,7 +393,7 @@ class WorkingCopy:
         return self.placer.place_at(claim.name, pods, places, within=within, waits=waits)
 
     def evict(self, claim: Claim, pods: Iterable[Pod]) -> None:
-        """End pods: they count no more, and their room is free when they are gone."""
+        """End pods: they no longer count, and their room is free when they are gone."""
         counts = claim.leaf is not None
         for pod in pods:
             if counts:
@@ -401,7 +402,7 @@ class WorkingCopy:
             self.placer.release(claim.name, pod.name)
 
     def end(self, claim: Claim, pods: tuple[Pod, ...]) -> None:
-        """End those of a gang's pods that were not told to before; it holds them no more."""
+        """End those of a gang's pods that were not told to before; it no longer holds them."""
         self.evict(claim, self.firm(claim, pods))
         names = (pod.name for pod in pods)
         self.hold(claim, claim.tree.without_pods(self.held(claim), names))
@@ -414,7 +415,7 @@ class WorkingCopy:
             self._weigh(claim, (pod,), add=True)
 
     def evict_counted(self, claim: Claim) -> None:
-        """Count the pod sets of a gang no more."""
+        """Stop counting the pod sets of a gang."""
         if not claim.evicted or self.policy.ending_counts:
             self.ledgers.end(claim.queue, claim.usage, claim.charges)
             if self.dominant is not None:

@@ -93,7 +93,7 @@ class ExplainedCycle:
 
 
 class _Told(msgspec.Struct, frozen=True):
-    """A cycle that was played, its plan, and the reasons that this has."""
+    """A cycle that was played, its plan, and the reasons in it."""
 
     played: Played
     plan: Plan

@@ -86,7 +86,7 @@ def change_gang(snapshot: Snapshot, name: str, change: Callable[[Gang], Gang]) -
 
 
 def with_rank(gang: Gang, step: BePreemptible | RaisePriority) -> Gang:
-    """A gang with another priority, which may say whether it is preemptible; or only with that."""
+    """A gang with another priority and perhaps preemptibility; or only with the latter."""
     if isinstance(step, BePreemptible):
         return replace(gang, preemptible=True)
     preemptible = gang.preemptible if step.preemptible is None else step.preemptible
@@ -104,7 +104,7 @@ def door_to(snapshot: Snapshot, namespace: str, queue: str) -> LocalQueue | None
 
 
 def new_nodes(snapshot: Snapshot, step: AddNodes) -> tuple[Node, ...]:
-    """Nodes as one that there is, under names of their own."""
+    """New nodes like an existing one, under names of their own."""
     like, count = step.like, step.count
     model = next(node for node in snapshot.nodes if node.name == like)
     capacity = most_of((model.capacity, step.at_least))
@@ -203,7 +203,7 @@ def _change_pods(
     change: Callable[[Pod], Pod],
     change_template: Callable[[PodTemplate], PodTemplate],
 ) -> Snapshot:
-    """As if the pods of a gang, or what they are made of, were others."""
+    """The snapshot with the pods of a gang, and the templates of its pod sets, changed."""
 
     def changed(gang: Gang) -> Gang:
         pod_sets = tuple(

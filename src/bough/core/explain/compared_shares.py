@@ -137,7 +137,7 @@ def compared_in_turn(cycle: Cycle, claim: Claim, scarce: str, flavor: str = "") 
 
 
 def _exceeds_fair_share(copy: WorkingCopy, claim: Claim) -> bool:
-    """Whether a gang that is counted may reclaim nothing, as its queue has its fair share."""
+    """Whether a gang that is counted may reclaim nothing, as its queue exceeds its fair share."""
     if not copy.divides or not _may_take(copy, claim) or claim.leaf is None:
         return False
     by_division = any(rule in DIVIDING for rule in copy.policy.take_by_share)
@@ -186,7 +186,7 @@ def _count(copy: WorkingCopy, claim: Claim, flavor: str) -> None:
 
 
 def _weight_of(share: Share) -> tuple[bool, Fraction]:
-    """What shares are compared by; the one beyond all numbers is the largest."""
+    """What shares are compared by; an infinite one is the largest."""
     weighted = share.weighted
     return weighted is None, Fraction(0) if weighted is None else weighted
 
@@ -265,7 +265,7 @@ def _may_be_candidate(claim: Claim, victim: Claim) -> bool:
 
 
 def _sides(copy: WorkingCopy, queue: str, other: str) -> Sides | None:
-    """The nodes below the lowest one that two queues are both below."""
+    """For two queues, the two nodes just below the lowest node that is above both."""
     own, beside = copy.path(queue), copy.path(other)
     common = next((node for node in own if node in beside), None)
     if common is None or common.kind is NodeKind.QUEUE:

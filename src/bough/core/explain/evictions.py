@@ -76,7 +76,7 @@ def eviction_certificate(
 
 
 def excess_texts(memo: Memo, decided: Plan, words: Words) -> dict[str, str]:
-    """By gang that a plan ends for others that reclaim: which of its nodes used more than its own.
+    """By gang that a plan ends for others that reclaim: which of its nodes exceeded its quota.
 
     Where shares decided, what these were.
 
@@ -96,7 +96,7 @@ def excess_texts(memo: Memo, decided: Plan, words: Words) -> dict[str, str]:
 
 
 def _starting(copy: WorkingCopy, decided: Plan) -> dict[str, dict[FlavorResource, int]]:
-    """What each gang that a plan starts, now or when others have ended, counts."""
+    """How much each gang counts that a plan starts, now or when others have ended."""
     amounts: dict[str, dict[FlavorResource, int]] = {}
     for admit in decided.admits:
         total = amounts.setdefault(admit.workload, {})

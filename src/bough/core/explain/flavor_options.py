@@ -25,9 +25,9 @@ def flavor_options(copy: WorkingCopy, claim: Claim) -> list[list[FlavorOption]]:
 
 
 def dominant_refusal(groups: list[list[FlavorOption]]) -> Refusal | None:
-    """Of each group the flavor that lacks least, as it would do; of those the one that lacks most.
+    """Of each group the flavor that lacks least, as one is enough; of these what lacks most.
 
-    A group of which some flavor can be had is no reason.
+    A group with a flavor that can be had is no reason to wait.
     """
     worst: list[Refusal] = []
     for group in groups:

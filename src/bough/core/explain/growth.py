@@ -1,7 +1,7 @@
 """What an elastic gang that runs still wants, and why it cannot have it.
 
-Growth is never refused as such: it gets what is left over. So the next unit is made needed, in the
-world that a plan leaves, and the certificate of that is the reason.
+Growth is never refused as such: it gets what is left over. So the next unit is treated as needed,
+in the world that a plan leaves, and the certificate for that is the reason.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def explain_growth(
     decided: Plan | None = None,
     words: Words = OBJECT_WORDS,
 ) -> WantedGrowth | None:
-    """Why a gang does not grow; `None` where it wants nothing more, or has not what it needs.
+    """Why a gang does not grow; `None` where it wants nothing more, or lacks what it needs.
 
     decided:  the plan of this snapshot, where there is one already.
     """

@@ -22,7 +22,7 @@ from bough.model.quota import Amounts, FlavorResource, NodeKind, TreeNode
 #: How much of what is missing a pod has; 0: none.
 Measure = Callable[[Claim, Pod], int]
 
-#: From the names that placement has for resources to a request for one of it.
+#: From the names that placement has for resources to a request for one unit.
 _ONE_OF = {
     "gpus": Resources(gpus=1),
     "cpu": Resources(cpu_milli=1),
@@ -157,7 +157,7 @@ class Holders:
         return found
 
     def _borrowed(self, queue: str, resource: str) -> int:
-        """How much a queue uses beyond its quota, on whatever flavor it does most."""
+        """How much a queue uses beyond its quota, on the flavor where that is most."""
         one = _ONE_OF.get(resource, Resources(other=((resource, 1),)))
         tree = self._copy.ledgers.total
         node = TreeNode(NodeKind.QUEUE, queue)

@@ -14,7 +14,7 @@ from bough.model.plan import Plan, Wait
 from bough.model.policy import Judging, Policy
 from bough.model.snapshot import Snapshot
 
-#: Cycles that a gang is followed for, until it is looked at.
+#: For how many cycles a gang is followed until one of them looks at it.
 MOST_TURNS = 200
 
 
@@ -29,7 +29,7 @@ class Decision(NamedTuple):
 
     @property
     def starts(self) -> bool:
-        """Whether it starts, now or when those have ended that are told to."""
+        """Whether it starts, now or when those that are told to end have ended."""
         return self.verdict in (Verdict.STARTS, Verdict.NOMINATED)
 
 
@@ -60,11 +60,11 @@ class Judge:
         return self._decision(decided, snapshot, gang, self._wait_in(snapshot, decided))
 
     def starts(self, snapshot: Snapshot) -> bool:
-        """Whether it starts, now or when those have ended that are told to."""
+        """Whether it starts, now or when those that are told to end have ended."""
         return self.decide(snapshot).starts
 
     def _wait_in(self, snapshot: Snapshot, decided: Plan) -> Wait | None:
-        """Why the gang waits by a plan, which may say nothing of one that is behind another."""
+        """Why the gang waits by a plan, which may not mention a gang that is behind another."""
         gang = find_gang(snapshot, self._workload)
         return None if gang is None else Waits(snapshot, self._policy, decided).of(gang)
 

@@ -1,6 +1,6 @@
 """More quota, more nodes, and several things together: raise what refuses until nothing does.
 
-The first amounts come from what the refusals lack; then as little of each as still works is told.
+The first amounts come from what the refusals lack; then each is lowered as far as it still works.
 """
 
 from __future__ import annotations
@@ -198,9 +198,9 @@ def cordoned(patient: Patient) -> list[Uncordon]:
 
 
 def _aim(patient: Patient) -> Aim:
-    """Quota where that refuses it, limits where they do; of Kueue's form, the queue's own quota.
+    """What to raise: quota where that refuses it, limits where they do; for Kueue, the queue's own.
 
-    So, too, where what refuses it has only what the queues below it have.
+    The queue's quota also where the node that refuses it has only what the queues below it have.
     """
 
     def aim(lack: QuotaLack) -> tuple[TreeNode, Knob] | None:
@@ -306,7 +306,7 @@ def _raise_more(
     lack: QuotaLack,
     aim: Aim,
 ) -> Raise | None:
-    """The next raise; `None` where there is nothing that could be."""
+    """The next raise; `None` where there is nothing that could be raised."""
     aimed, what = aim(lack), lack.refusal.flavor_resource
     if aimed is None or what is None or not patient.source.can_raise(aimed[0], what, aimed[1]):
         return None
@@ -399,7 +399,7 @@ def _flavors_without_nodes(patient: Patient) -> list[str]:
 
 
 def _asked(gang: Gang) -> list[Resources]:
-    """What each pod asks for that waits."""
+    """What each waiting pod asks for."""
     return [pod.requests for pod in gang.pods if pod.state is PodState.PENDING]
 
 
@@ -436,7 +436,7 @@ def _differs(step: Step, others: tuple[Step, ...]) -> bool:
 
 
 def _unavoidable(patient: Patient) -> Iterator[list[Step]]:
-    """What must be done in any case; of each list one."""
+    """Steps that are needed in any case: one of each list."""
     for held in held_parts(patient):
         yield [held]
     tangled = tangled_cohorts(patient)

@@ -48,7 +48,7 @@ class Patient:
         self._most_plans = most_plans
         self._go_on = go_on
         self._until = 0
-        #: Whether the search for the present kind came to its bound.
+        #: Whether the search for the present kind reached its bound.
         self.gave_up = False
 
     def begin(self) -> None:

@@ -1,8 +1,8 @@
 """`remedies()`: what would let a workload start, each found, and shown to work, by planning it.
 
 Costs many plans, so it is asked for by itself; each kind has a bound, and says when it was hit.
-Amounts are found by halving, on the understanding that more helps no less; what is returned was
-planned in any case, on a snapshot made anew of what is declared.
+Amounts are found by halving, which assumes that more never helps less; whatever is returned was
+planned, on a snapshot made anew from what is declared.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ replace = msgspec.structs.replace
 
 #: Plans that the search for each kind may make.
 MOST_PLANS = 100
-#: So many workloads are tried one by one, before several of them are.
+#: How many workloads are tried one by one, before several together are.
 MOST_SINGLES = 20
 #: How many ways to lower a minimum are tried, and how many ways of one kind are told.
 MOST_MINIMUMS = 8

@@ -30,7 +30,7 @@ from bough.model.remedy import (
 from bough.model.shortage import Cause, Explanation, Lack, NodeCount, Together
 from bough.model.words import Words, write_amount
 
-#: So many workloads are named in a sentence.
+#: How many workloads are named in a sentence.
 _NAMED = 3
 _CAUSES = {
     Cause.FLAVOR: "not for its queue",

@@ -1,4 +1,4 @@
-"""What people declared, in which remedies are looked for, and the snapshot that it makes.
+"""What people declared, which remedies change, and the snapshot that is made from it.
 
 A remedy is a change of what people wrote, not of what was derived from it: `Source` takes a
 snapshot's own cohorts and queues for what was written; where the tree is derived from something
@@ -321,7 +321,7 @@ def _untangled(snapshot: Snapshot, name: str) -> Snapshot:
 
 
 def _change_quota(snapshot: Snapshot, step: Raise, change: Callable[[Quota], Quota]) -> Snapshot:
-    """As if what a node lists were another quota."""
+    """The snapshot with another quota for something that a node lists."""
     node, what = step.node, step.flavor_resource
 
     def changed(declared: Declared) -> Declared:

@@ -3,7 +3,7 @@
 Modules in the order in which to read them:
 
 - tree: a gang laid out for counting
-- predicate: has a node what it needs; complete, stale, able to start, short of what
+- predicate: whether a node has what it needs; complete, stale, able to start, short of what
 - order: which child comes first, and which pod
 - demand: what to start next
 - release: what to give back next, and what is not preemptible

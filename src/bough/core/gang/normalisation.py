@@ -39,7 +39,7 @@ def normalise(
 ) -> Gang:
     """Read a valid PodGroup as a gang.
 
-    starts_ms:  when those of its pods started that run.
+    starts_ms:  when its running pods started.
     name:  what plans call it, where another PodGroup has its name (`gang_names`).
     """
     pods = tuple(pods)
@@ -126,7 +126,7 @@ def _priority(pod_group: PodGroup, classes: Sequence[PriorityClass]) -> int:
 
 
 def _gang_minimum(pod_group: PodGroup, shape: Outline, pods: Sequence[Pod]) -> int | None:
-    """What the gang needs; what is disrupted only as a whole needs all that runs of it."""
+    """What the gang needs; one that is disrupted only as a whole needs all that runs of it."""
     least = _minimum(shape.gang)
     if not pod_group.disrupted_whole or least is None:
         return least
@@ -134,7 +134,7 @@ def _gang_minimum(pod_group: PodGroup, shape: Outline, pods: Sequence[Pod]) -> i
 
 
 def _started_ms(pod_group: PodGroup, starts_ms: Iterable[int]) -> int | None:
-    """When it last started as a whole; what is written down of that counts while it runs."""
+    """When it last started as a whole; the time that was recorded for it counts while it runs."""
     first = min(starts_ms, default=None)
     written = pod_group.last_start_ms
     return first if first is None or written is None else written

@@ -43,7 +43,7 @@ def precedence(reached: int, minimum: int, *, started: bool, order: Order) -> Pr
     if reached < minimum:
         return (False, order.started_first and not started, False, _NOTHING)
     if minimum == 0:
-        # Validation refuses it, but the order is total all the same: last is what needs nothing.
+        # Validation refuses it, but the order is total all the same: what needs nothing comes last.
         return (True, False, True, Fraction(reached))
     # The usual case first: a Fraction is costly to make.
     ratio = _JUST_ENOUGH if reached == minimum else Fraction(reached, minimum)

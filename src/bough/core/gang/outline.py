@@ -1,7 +1,7 @@
 """The tree that a PodGroup's list of subgroups stands for, also where the list is broken.
 
 Answers which subgroup is below which and in which form the object counts, for the rules and for the
-reading alike. Must not judge: what is wrong with the list is validation's.
+reading alike. It does not judge: what is wrong with the list is for validation to say.
 """
 
 from __future__ import annotations

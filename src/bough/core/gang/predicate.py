@@ -1,4 +1,4 @@
-"""The one predicate over the tree: has a node what it needs? Everything else asks here.
+"""The one predicate over the tree: does a node have what it needs? Everything else asks here.
 
 A leaf has it when it has `minimum` pods, an inner node when `minimum` of its children have it.
 Takes counts for each leaf, so that a caller can ask about what is, what could be and what would be

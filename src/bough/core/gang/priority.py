@@ -46,7 +46,7 @@ def check_priorities(
     members: Iterable[MemberPod],
     classes: Sequence[PriorityClass],
 ) -> Iterator[Problem]:
-    """Every gang that names a priority which stands for nothing: it has the default instead."""
+    """Every gang that names an unknown priority: it has the default instead."""
     known, default = known_priorities(classes), find_priority(None, classes)
     named = [
         (f"PodGroup/{each.key}", ("spec", "priorityClassName"), each.priority_class)

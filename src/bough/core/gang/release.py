@@ -19,7 +19,7 @@ from bough.model.gang import Pod
 
 
 class UnitKind(StrEnum):
-    """What is given back at once."""
+    """The kinds of units: one pod, a whole replica, or the whole gang."""
 
     POD = "pod"
     REPLICA = "replica"
@@ -27,7 +27,7 @@ class UnitKind(StrEnum):
 
 
 class Unit(msgspec.Struct, frozen=True, gc=False):
-    """What is given back at once."""
+    """What is given back as one: all of it, or nothing."""
 
     kind: UnitKind
     #: The leaf, the replica, or the gang itself.
@@ -96,10 +96,10 @@ def next_unit(tree: GangTree, held: Held) -> Unit | None:
 
 
 def surplus_units(tree: GangTree, held: Held) -> Iterator[Unit]:
-    """All that a gang could give back and go on; what it would rather give comes first.
+    """All that a gang could give back and still run, in order of preference.
 
     Each on its own, beside what is given back already: any pod of a leaf that has more than it
-    needs, then any replica that its parent does not need. What may be given after one of them, ask
+    needs, then any replica that its parent does not need. To know what may follow one of them, ask
     again, or ask `can_spare`: nothing becomes surplus by giving something else back.
     """
     standing = stand(tree, counts_of(held))
@@ -146,7 +146,7 @@ def _surplus_of_leaves(standing: TreeCounts, node: GangNode, held: Held) -> Iter
 
 
 def _surplus_replicas(standing: TreeCounts, node: GangNode, held: Held) -> Iterator[Unit]:
-    """Children that their satisfied parents do not need: the deepest, there the last in order.
+    """Children that their satisfied parents do not need: deepest first, there the last in order.
 
     A replica that is in pieces is of no use: it goes before one that runs.
     """

@@ -1,9 +1,9 @@
 """Which topology and level a constraint means, and what may be constrained where.
 
-Levels are named by node label, by alias, or by what stands behind the slash of a label
-(`rack` for `example.com/rack`); where no topology is named, the only one is meant.
-Two spellings are read: a `topologyConstraint` stands where it holds and nests, while
-`topologyConstraints` names what it holds for.
+Levels are named by node label, by alias, or by what comes after the slash of a label (`rack` for
+`example.com/rack`); where no topology is named, the only one is meant. Two spellings are read: a
+`topologyConstraint` stands where it holds and nests, while `topologyConstraints` names what it
+holds for.
 """
 
 from __future__ import annotations

@@ -89,9 +89,9 @@ def check_members(members: Sequence[MemberPod], pod_groups: Container[str]) -> t
 def check_templates(
     pod_groups: Sequence[PodGroup], workloads: Sequence[Templates]
 ) -> tuple[Problem, ...]:
-    """PodGroups that name a template which their Workload has not, or which says otherwise.
+    """PodGroups that name a template which their Workload does not have, or from which they differ.
 
-    A Workload that was not read says nothing.
+    Nothing is said about a Workload that was not read.
     """
     known = {each.full_name: each for each in workloads}
     problems: list[Problem] = []
@@ -116,7 +116,7 @@ def check_templates(
 
 
 def _differences(group: PodGroup, template: PodGroup) -> str:
-    """The first field in which a PodGroup is not as its template."""
+    """The first field in which a PodGroup differs from its template."""
     pairs = {
         "schedulingPolicy": (group.min_member, template.min_member),
         "schedulingConstraints": (group.constraint, template.constraint),

@@ -41,7 +41,7 @@ class Columns:
         return (*row, *self._other(resources))
 
     def unknown(self, resources: Resources) -> tuple[str, ...]:
-        """What is asked for and no node has any of."""
+        """The resources that are asked for and that no node has."""
         return tuple(
             name for name, amount in resources.other if amount > 0 and name not in self._others
         )

@@ -16,7 +16,7 @@ from bough.core.place.parts import Run
 from bough.core.place.pod_bundles import PodBundle, Wanted, contents
 from bough.core.place.shapes import Shape
 
-#: So many domains are tried for pods of several shapes before these are taken apart.
+#: How many domains are tried for pods of several shapes before these are placed apart.
 _TRIALS = 4
 
 
@@ -38,7 +38,7 @@ class Filler:
     def fill(
         self, bundle: PodBundle | None, within: int, spread: Spread | None
     ) -> tuple[Taken, ...] | None:
-        """Place everything; or change nothing, and say `None`."""
+        """Place everything; or change nothing, and return `None`."""
         if bundle is None:
             return ()
         shape = bundle.shape
@@ -81,7 +81,7 @@ class Filler:
     def _next(
         self, pouring: _Pouring, domains: list[int], rooms: _Rooms, around: tuple[int, ...]
     ) -> int:
-        """Where the part has pods; or the tightest for all that is left; or the roomiest.
+        """The domain where the part has pods; or the tightest for what is left; or the roomiest.
 
         Of equal ones the nearest: `around` holds the domains in use, the finest level first.
         """

@@ -115,8 +115,8 @@ class Placer(Cluster):
     def could_take(self, demand: Demand, within: int) -> bool:
         """Whether enough pods of each of its leaves would have room if all nodes were empty.
 
-        Each leaf has them to itself. What could not be taken so is not taken before there are other
-        nodes.
+        Each leaf is tried as if it had the nodes to itself. A demand that fails this has no place
+        until there are other nodes.
         """
         if demand.children:
             able = sum(self.could_take(child, within) for child in demand.children)
@@ -133,7 +133,7 @@ class Placer(Cluster):
         return able >= demand.count
 
     def compile(self, tree: GangTree, demand: Demand, held: Held) -> Part | NoPlace:
-        """Prepare a demand for the search; refused are constraints that cannot be looked up."""
+        """Prepare a demand for the search; constraints that cannot be looked up are refused."""
         self.index.shapes.forget_some()
         node = demand.node
         if node.is_leaf and node.constraint is None and not node.sets:
@@ -175,7 +175,7 @@ class Placer(Cluster):
             if search.run(nodes):
                 return search.taken
             gave_up = search.gave_up
-        # That a search was given up is no proof, but it would be as long the next time.
+        # Giving up proves nothing, but the search would take as long the next time.
         if gave_up or self.index.policy.remember:
             self.log.put_key(self._refused[0], key, gave_up)
         return NoPlace(gave_up=gave_up)

@@ -17,7 +17,7 @@ MAXIMUM_SELECTED_SHAPES = 6
 
 
 class Wanted(NamedTuple):
-    """The first so many pods of a run."""
+    """How many of the first pods of a run are wanted."""
 
     run: Run
     pods: int

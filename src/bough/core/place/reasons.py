@@ -28,7 +28,7 @@ from bough.model.shortage import (
     Together,
 )
 
-#: So many domains are named, the best first.
+#: How many domains are named, the best first.
 MAXIMUM_DOMAINS = 5
 
 

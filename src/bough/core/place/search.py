@@ -3,7 +3,8 @@
 What is still to be done is a list of goals. A goal is met in one of several ways, the best first;
 each way changes the index and leaves other goals. When a goal cannot be met the latest choice is
 taken back, by the undo log, and the next one is tried. Nothing recurses, however large the gang is.
-The search is greedy about nodes, or exact; in both cases it gives up after a certain work.
+The search is greedy about nodes, or exact; in both cases it gives up after a certain amount of
+work.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from bough.core.place.parts import Part
 from bough.core.place.pod_bundles import PodBundle, Wanted, contents, in_order, selections
 from bough.core.place.pruning import Kinds, Layout, hopeful
 
-#: So many pods placed in vain, or nodes looked at in vain, are as much work as one choice.
+#: This many pods placed in vain, or nodes looked at in vain, count as much work as one choice.
 _PODS_FOR_ONE = 8
 _NODES_FOR_ONE = 64
 

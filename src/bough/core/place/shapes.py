@@ -85,7 +85,7 @@ class Shapes:
         return shape
 
     def cordoned(self) -> None:
-        """Look again at which nodes may take what, after some were cordoned or are no more."""
+        """Look again at which nodes may take what, after some were cordoned or opened again."""
         for shape in self._shapes.values():
             before = shape.possible
             shape.eligible = self._matcher.eligible(shape.key[1])

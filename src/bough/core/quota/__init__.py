@@ -7,7 +7,7 @@ Modules in the order in which to read them:
 - edges: parents, children, implicit cohorts, cycles
 - tree: nodes and accounts together: admission, usage, changes while work is running
 - guarantee: the tree of what is guaranteed, in which nothing is borrowed and promises are kept
-- usage: what an admission counts against its queue
+- usage: how much an admission counts against its queue
 - share: the weighted share of a node
 - fair_now: what each node could have if idle capacity were divided by weight, for people
 - division: what each of several nodes may have of what all ask for

@@ -149,7 +149,7 @@ def charge(charges: Iterable[Charge], log: UndoLog | None = None) -> None:
 
 
 def credit(charges: Iterable[Charge], log: UndoLog | None = None) -> None:
-    """Count them no more."""
+    """Stop counting them."""
     for account, amount in charges:
         change_usage(account, -amount, log)
 
@@ -157,7 +157,7 @@ def credit(charges: Iterable[Charge], log: UndoLog | None = None) -> None:
 def charge_here(charges: Iterable[Charge], sign: int = 1) -> None:
     """Count amounts in their accounts and nowhere above, to ask about these nodes alone.
 
-    To be taken back, with the other sign, before anything else is asked.
+    The caller takes it back, with the other sign, before anything else is asked.
     """
     for account, amount in charges:
         account.usage += sign * amount
@@ -179,7 +179,7 @@ def declare(account: Account, quota: Quota) -> None:
 
 
 def twin_of(account: Account) -> Account:
-    """An account of the same node that has the same, and in which nothing is used; a root."""
+    """A second account of the same node with the same quota and nothing used, as a root."""
     twin = Account(account.node)
     twin.nominal = account.nominal
     twin.borrowing_limit = account.borrowing_limit

@@ -32,7 +32,7 @@ class Taker(NamedTuple):
     priority: int = 0
     #: Among equals the older goes first.
     created_ms: int = 0
-    #: Which part of all that there is it has used of late; counts against its weight.
+    #: Which part of everything there is it has used recently; counts against its weight.
     used: Fraction = Fraction(0)
 
     @property
@@ -42,14 +42,14 @@ class Taker(NamedTuple):
 
 
 class Division(NamedTuple):
-    """What came of it."""
+    """The result."""
 
     shares: dict[str, Amount]
     left: Amount
 
 
 def divide(total: Amount, takers: Iterable[Taker], memory: Fraction = Fraction(0)) -> Division:
-    """The share of each; `memory`: how much what was used of late counts against a weight."""
+    """The share of each; `memory`: how much recent use counts against a weight."""
     by_priority: dict[int, list[Taker]] = {}
     shares: dict[str, Amount] = {}
     left = total
@@ -105,7 +105,7 @@ def _pour(
 
 
 def _parts(takers: Sequence[Taker], memory: Fraction) -> list[Fraction]:
-    """Weights of those that still ask, less what they used of late."""
+    """Weights of those that still ask, less what they used recently."""
     whole = sum((taker.weight for taker in takers), Fraction(0))
     if not whole:
         return [Fraction(0)] * len(takers)

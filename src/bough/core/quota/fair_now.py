@@ -2,7 +2,7 @@
 
 Level by level from the root. Of what a node has, its children first get what they ask for of their
 own quota; the rest goes by weight to those that ask for more, up to their limits. What a child does
-not ask for is left to the others; what it does not lend is left to none. For people: decisions
+not ask for is left to the others; what it does not lend is left to no one. For people: decisions
 compare shares.
 """
 
@@ -38,7 +38,7 @@ class Claimant(msgspec.Struct, frozen=True):
     weight: Fraction
     #: The most that it may have; `None`: no limit.
     limit: Fraction | None = None
-    #: What of its own it lends to none.
+    #: The part of its own quota that it lends to no other.
     kept: Fraction = Fraction(0)
 
 
@@ -56,7 +56,7 @@ def fair_now(
 
 
 def divide(total: Fraction, claimants: list[Claimant]) -> list[Fraction]:
-    """Divide by weight; what has no weight gets of what all others leave, evenly."""
+    """Divide by weight; those without weight share evenly what all others leave."""
     wants = [
         each.asked if each.limit is None else min(each.asked, each.limit) for each in claimants
     ]
@@ -69,7 +69,7 @@ def divide(total: Fraction, claimants: list[Claimant]) -> list[Fraction]:
             open_ = [at for at, want in enumerate(wants) if got[at] < want and heavy[at]]
             if not open_:
                 break
-            # As much for each unit of weight as the first of them needs to have all.
+            # As much for each unit of weight as satisfies the first of them.
             whole = sum(heavy[at] for at in open_)
             step = min(rest / whole, *((wants[at] - got[at]) / heavy[at] for at in open_))
             for at in open_:

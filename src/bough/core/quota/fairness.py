@@ -15,16 +15,16 @@ from bough.core.quota.division import Amount
 from bough.core.quota.share import Share
 from bough.model.quota import FlavorResource
 
-#: Ratios are compared in so many parts of a whole: integers, and fast.
+#: Ratios are compared in this many parts of a whole: as integers, which is fast.
 PARTS = 10**12
-#: A node without any share of what it uses counts as having so many times what it uses.
+#: Where a node may have nothing, the part that it uses counts as this many times its use.
 WITHOUT_SHARE = 1000
 Requests = Mapping[FlavorResource, Amount]
 NOTHING: Requests = {}
 
 
 class Used(Protocol):
-    """Where it is counted what a node uses."""
+    """Where the use of a node is counted."""
 
     @property
     def usage(self) -> Amount:
@@ -46,8 +46,8 @@ class Entitlement(NamedTuple):
     #: `None`: no bound.
     deserved: Amount | None
     fair: Amount
-    #: What none may reclaim for the sake of fairness: the larger of deserved and fair, up to the
-    #: limit; `None`: no bound.
+    #: What no other may reclaim for the sake of fairness: the larger of deserved and fair, up to
+    #: the limit; `None`: no bound.
     allocatable: Amount | None
     #: The same where there is a bound, else all that there is.
     most: Amount
@@ -185,7 +185,7 @@ def stays_behind(
         used = mine.counted.usage + request.get(mine.what, 0)
         if used <= mine.fair:
             continue
-        # Nothing is more than anything; so is what has no share at all.
+        # A node without any share is further above it than every other.
         if mine.fair <= 0 or used * factor * theirs.fair >= theirs.counted.usage * mine.fair:
             return False
     return True

@@ -1,9 +1,9 @@
 """The fair share of every node of a quota tree: what it may have of what all ask for.
 
-A root has all its quota; each node's share is divided among its children (`division`). Divided is
-what was asked for when a cycle begins, and the result holds for the whole cycle: what starts, ends
-or is undone within it changes what nodes use, not what is fair. Where the same is asked for, and by
-the same nodes, the last division is used again.
+A root has all its quota; each node's share is divided among its children (`division`). What counts
+is what was asked for when the cycle began, and the result holds for the whole cycle: what starts,
+ends or is undone within it changes what nodes use, not what is fair. Where the same is asked for,
+and by the same nodes, the last division is used again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FairShares:
         self._divided: dict[tuple[TreeNode, FlavorResource], tuple[_Asked, dict[str, Amount]]] = {}
 
     def wait(self, queue: str, amounts: Amounts, sign: int = 1) -> None:
-        """Something of a queue waits for this; or, with sign -1, waits no more."""
+        """Something of a queue waits for this; or, with sign -1, no longer does."""
         waiting = self._waiting.setdefault(queue, Counter())
         for what, amount in amounts.items():
             waiting[what] += sign * amount

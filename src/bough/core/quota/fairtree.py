@@ -22,7 +22,7 @@ from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
 
 #: These queues count over the whole cluster: quota of this flavor is used on nodes of every flavor.
 ANY_FLAVOR = "any"
-#: The node above all queues; no queue can be called so.
+#: The node above all queues; no queue can have this name.
 CLUSTER = "(cluster)"
 GPU = "gpu"
 CPU = "cpu"
@@ -175,7 +175,7 @@ class _Mapping:
         return _group(quotas)
 
     def _deserved(self, queue: FairQueue, resource: str) -> int:
-        """Whole units; what deserves as much as there is, deserves all."""
+        """In whole units; a queue that deserves as much as there is deserves all of it."""
         quota = fair_amount(queue, resource).quota
         return self._capacity[resource] if quota is None else int(quota)
 

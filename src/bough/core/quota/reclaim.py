@@ -1,9 +1,9 @@
 """What a gang may reclaim from other queues where fair shares decide, and where that stops.
 
-It is asked at the two nodes below the lowest one that both queues are below. The other side gives
-back while it has more than its fair share and what it deserves; or, if the gang's side stays within
-what it deserves, while the other has more than that. Its side must not end up further above its
-fair share than the other.
+The question is asked of two nodes: those just below the lowest node that is above both queues. The
+other side gives back while it has more than its fair share and what it deserves; or, if the gang's
+side stays within what it deserves, while the other has more than that. Its side must not end up
+further above its fair share than the other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bough.model.quota import TreeNode
 
 
 class Reclaim:
-    """One gang that reclaims, as usage is when this is made."""
+    """One gang that reclaims, by the usage when this is made."""
 
     def __init__(
         self,

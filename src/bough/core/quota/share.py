@@ -45,7 +45,7 @@ class Share(msgspec.Struct, frozen=True):
 
     @property
     def weighted(self) -> Fraction | None:
-        """The share for each unit of weight; `None` is beyond all numbers."""
+        """The share for each unit of weight; `None` is infinite."""
         if not self.unweighted:
             return Fraction(0)
         return self.unweighted / self.weight if self.weight and not self.undue else None
@@ -110,7 +110,7 @@ class Shares:
         self._pots: dict[TreeNode, _Pot] = {}
 
     def of(self, node: TreeNode) -> Share:
-        """The node's share of what its parent could lend. A root borrows from none: it has none."""
+        """The node's share of what its parent could lend. A root borrows nothing: it has none."""
         taker = self._taker(node)
         largest = Share(weight=taker.weight)
         for part in taker.parts:

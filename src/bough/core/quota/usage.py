@@ -1,4 +1,4 @@
-"""What a workload's admission counts against the quota of its queue."""
+"""How much a workload's admission counts against the quota of its queue."""
 
 from __future__ import annotations
 
