@@ -18,7 +18,7 @@ _LIBRARIES = (
 )
 _KEEPERS = "bough.backends.local.supervisor.fork_server"
 _CUSTOMIZE = """\
-import json, os, sys
+import json, os, select, sys, time
 found = json.loads({config!r})
 kind = "supervisors" if {keepers!r} in sys.orig_argv else "server"
 offsets = found["offsets"].get(kind)
@@ -30,6 +30,9 @@ if offsets is not None and "LD_PRELOAD" not in os.environ:
         FAKETIME_NO_CACHE="1",
     )
     os.execv(sys.executable, sys.orig_argv)
+if offsets is not None:
+    # The library takes the moment to wake up for one of the faked clock, and refuses it.
+    time.sleep = lambda seconds: select.select([], [], [], seconds) and None
 """
 
 
