@@ -48,9 +48,8 @@ from bough.pod_scheduler.workers import Workers
 LOG = logging.getLogger(__name__)
 #: How often gangs are compared, and how often queues.
 GANGS_EVERY_S, QUEUES_EVERY_S = 1.0, 5.0
-#: How long to wait before only a number is updated, and how long a write may take to show up in
-#: the watch.
-NUMBERS_S, SENT_S = 30.0, 10.0
+#: How long to wait before only a number is updated.
+NUMBERS_S = 30.0
 #: How long reports wait for bindings at most.
 YIELDS_S = 10.0
 IN_FLIGHT = 2

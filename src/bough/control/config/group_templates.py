@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
+from bough.control.config.pod_templates import with_changes
 from bough.control.config.template_variables import UnknownVariable, faults, fill
 from bough.control.people.access import authorise
 from bough.control.recording import NO_NOTE, Note, audit, revise
@@ -30,8 +31,6 @@ _METADATA = ("name", "labels", "annotations")
 _API_VERSION = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?v[0-9][a-z0-9]*")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _IDENTITY = re.compile(r"\{\{\s*WF_GROUP_UUID\s*\}\}")
-#: All templates together, as JSON.
-_MOST_CHARACTERS = 1 << 20
 #: What a name looks like with an identity in it.
 _EXAMPLE = {"WF_GROUP_UUID": "0" * 32}
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
@@ -66,12 +65,7 @@ def put_templates(
         _check(name, template)
     with site.store.write() as connection:
         before = read_templates(connection)
-        after = {**before, **changes}
-        after = {name: after[name] for name in sorted(after) if after[name] is not None}
-        if len(str(after)) > _MOST_CHARACTERS:
-            raise Invalid(
-                f"Group templates: together they have more than {_MOST_CHARACTERS:,} bytes."
-            )
+        after = with_changes("Group templates", before, changes)
         for pool in pool_store.list_pools(connection):
             for name in sorted(set(pool.common_group_templates) & (set(before) - set(after))):
                 raise Conflict(f"Group template {name} is used by pool {pool.name}.")

@@ -53,12 +53,7 @@ def put_templates(
         _check(name, template)
     with site.store.write() as connection:
         before = read_templates(connection)
-        after = {**before, **changes}
-        after = {name: after[name] for name in sorted(after) if after[name] is not None}
-        if len(str(after)) > _MOST_CHARACTERS:
-            raise Invalid(
-                f"Pod templates: together they have more than {_MOST_CHARACTERS:,} bytes."
-            )
+        after = with_changes("Pod templates", before, changes)
         _check_named(pool_store.list_pools(connection), set(before) - set(after))
         _check_untested(connection, set(before) - set(after))
         setting_store.put(connection, _SETTING, after)
@@ -66,6 +61,17 @@ def put_templates(
         setting_store.raise_version(connection)
         revise(connection, site, actor, ConfigType.POD_TEMPLATE, _SETTING, after, note)
         audit(connection, site, actor, "config:Update", _WHERE, before, after)
+    return after
+
+
+def with_changes(
+    what: str, before: Mapping[str, Json], changes: Mapping[str, Json]
+) -> dict[str, Json]:
+    """Templates with some of them added, replaced or, by `null`, removed; bounded together."""
+    after = {**before, **changes}
+    after = {name: after[name] for name in sorted(after) if after[name] is not None}
+    if len(str(after)) > _MOST_CHARACTERS:
+        raise Invalid(f"{what}: together they have more than {_MOST_CHARACTERS:,} bytes.")
     return after
 
 
