@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bough.kube import watching
 from bough.kube.back_off import BackOff
 from bough.kube.client import WatchEventKind
 from bough.kube.objects import PODS
@@ -187,6 +188,62 @@ def test_a_watch_that_waits_ends_at_once_when_it_is_stopped(tmp_path: Path) -> N
         follower.stop(SOON_S)
         assert not follower.is_alive
         over.set()
+
+
+def test_the_watch_after_a_list_waits_for_more_urgent_requests_and_misses_nothing(
+    tmp_path: Path,
+) -> None:
+    over, busy = threading.Event(), [True]
+    looked = threading.Semaphore(0)
+
+    def answer(exchange: Exchange) -> None:
+        if "watch" not in exchange.path:
+            exchange.answer(EMPTY)
+            return
+        exchange.begin_lines()
+        exchange.event("ADDED", "a", 2)
+        over.wait(SOON_S)
+
+    def is_busy() -> bool:
+        looked.release()
+        return busy[0]
+
+    heard: list[object] = []
+    with ScriptedApiserver(tmp_path, answer) as server:
+        follower = Follower(client_of(server), PODS, heard.append)
+        follower.yield_to(is_busy)
+        follower.start()
+        # By the third look it would have sent its watch long ago.
+        assert all(looked.acquire(timeout=SOON_S) for _ in range(3))
+        assert (1, [False]) == (len(heard), ["watch" in path for _, path in server.asked])
+        busy[0] = False
+        wait_for(lambda: len(heard) >= 2)
+        over.set()
+        follower.stop()
+    assert "resourceVersion=1&" in server.asked[1][1]
+
+
+def test_the_watch_after_a_list_does_not_wait_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "YIELDS_S", 0.1)
+    over, watched = threading.Event(), threading.Event()
+
+    def answer(exchange: Exchange) -> None:
+        if "watch" not in exchange.path:
+            exchange.answer(EMPTY)
+            return
+        exchange.begin_lines()
+        watched.set()
+        over.wait(SOON_S)
+
+    with ScriptedApiserver(tmp_path, answer) as server:
+        follower = Follower(client_of(server), PODS, lambda _: None)
+        follower.yield_to(lambda: True)
+        follower.start()
+        assert watched.wait(SOON_S)
+        over.set()
+        follower.stop()
 
 
 def test_while_it_does_not_get_on_it_says_why(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import contextlib
 import logging
 import random
 import threading
+import time
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
@@ -30,6 +31,8 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 #: How long a watch is requested to last; random, so that watches do not all end together.
 WATCH_S = (240, 480)
+#: How long the watch after a list waits for more urgent requests, and how often it looks.
+YIELDS_S, LOOKS_EVERY_S = 10.0, 0.05
 
 
 class Relisted(NamedTuple, Generic[T]):
@@ -58,6 +61,7 @@ class Follower(Generic[T]):
         self._heard = heard
         self._selected = {"namespace": namespace, "labels": labels, "fields": fields}
         self._back_off = back_off or BackOff()
+        self._busy: Callable[[], bool] = lambda: False
         self._stopping = threading.Event()
         self._listed = threading.Event()
         self._lock = threading.Lock()
@@ -68,6 +72,13 @@ class Follower(Generic[T]):
         #: Whether the cluster turned out not to know the kind.
         self._absent = False
         self._thread = threading.Thread(target=self._run, name=f"kube-{kind.plural}", daemon=True)
+
+    def yield_to(self, busy: Callable[[], bool]) -> None:
+        """Open the watch after a list later, while `busy` says that something is more urgent.
+
+        It misses nothing by that, as it starts at the version of the list.
+        """
+        self._busy = busy
 
     def start(self) -> None:
         """Start the thread."""
@@ -141,6 +152,7 @@ class Follower(Generic[T]):
             self._version = listing.version
             self._absent = False
             self._listed.set()
+            self._yield_to_others()
         watched_s = random.randint(*WATCH_S)  # noqa: S311
         events = self._client.watch(
             self._kind, self._version, **self._selected, timeout_s=watched_s, opened=self._opened
@@ -158,6 +170,12 @@ class Follower(Generic[T]):
         if not told and not self._stopping.is_set():
             # It ended without any event: wait, so as not to ask again in a tight loop.
             self._stopping.wait(self._back_off.wait_s())
+
+    def _yield_to_others(self) -> None:
+        until_s = time.monotonic() + YIELDS_S
+        while self._busy() and time.monotonic() < until_s:
+            if self._stopping.wait(LOOKS_EVERY_S):
+                return
 
     def _say_that_it_goes_on(self) -> None:
         if self.failure:

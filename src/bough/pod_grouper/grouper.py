@@ -37,6 +37,8 @@ from bough.pod_grouper.verdict import Grouped, judge
 LOG = logging.getLogger(__name__)
 #: How long to wait for the lists of owners before pods are looked at anyway.
 LISTS_S = 15.0
+#: How long owners are not listed while pods that need no PodGroup are being bound.
+YIELDS_S, LOOKS_EVERY_S = 10.0, 0.05
 #: How long to wait before a retry.
 AGAIN_S = 2.0
 #: How many requests are sent in parallel.
@@ -53,7 +55,15 @@ Told = Callable[[str, str, str], object]
 class Grouper:
     """Makes the PodGroups for the pods of one scheduler."""
 
-    def __init__(self, client: KubeClient, scheduler_name: str, told: Told) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        scheduler_name: str,
+        told: Told,
+        busy: Callable[[], bool] | None = None,
+    ) -> None:
+        """busy:  whether more urgent requests are being sent, which is binding pods."""
+        self._busy = busy or (lambda: False)
         self._client = client
         self._scheduler_name = scheduler_name
         self._told = told
@@ -81,8 +91,6 @@ class Grouper:
 
     def start(self) -> None:
         """Start the threads."""
-        for follower in self._followers:
-            follower.start()
         self._thread.start()
 
     def stop(self, patience_s: float) -> None:
@@ -188,11 +196,9 @@ class Grouper:
     # The loop
 
     def _run(self) -> None:
-        until_s = time.monotonic() + LISTS_S
-        for follower in self._followers:
-            while not follower.wait_until_listed(0.1):
-                if self._closing or time.monotonic() > until_s:
-                    break
+        self._wait_until_needed()
+        if not self._closing:
+            self._list_owners()
         while not self._closing:
             try:
                 self._take_in()
@@ -202,6 +208,28 @@ class Grouper:
                 time.sleep(AGAIN_S)
             with self._changed:
                 self._changed.wait_for(lambda: self._closing or self._inbox, self._pause_s())
+
+    def _wait_until_needed(self) -> None:
+        """Wait for a pod that has owners, or until nothing is more urgent, for a while at most.
+
+        Owners are of a dozen kinds, and to list and watch each of them costs a connection.
+        """
+        until_s = time.monotonic() + YIELDS_S
+        while not self._closing and self._busy() and time.monotonic() < until_s:
+            self._take_in()
+            if self._pods:
+                return
+            with self._changed:
+                self._changed.wait_for(lambda: self._closing, LOOKS_EVERY_S)
+
+    def _list_owners(self) -> None:
+        for follower in self._followers:
+            follower.start()
+        until_s = time.monotonic() + LISTS_S
+        for follower in self._followers:
+            while not follower.wait_until_listed(0.1):
+                if self._closing or time.monotonic() > until_s:
+                    break
 
     def _pause_s(self) -> float:
         return 0.0 if self._dirty else AGAIN_S / 2

@@ -66,6 +66,8 @@ WATCHED_WITH_KUEUE = (
     *KUEUES.values(),
     NAMESPACES,
 )
+#: The kinds that each bind writes, so that their watches tell what was just written.
+ECHOING: tuple[Kind[Any], ...] = (POD_GROUPS, NATIVE_POD_GROUPS, PODS)
 EVENTS: Kind[Plain] = Kind("api/v1", "events", Plain)
 LEASES: Kind[dict[str, Any]] = untyped("apis/coordination.k8s.io/v1", "leases")
 SECRETS: Kind[Plain] = Kind("api/v1", "secrets", Plain)

@@ -36,7 +36,7 @@ from bough.pod_scheduler.cluster import ClusterView, GangKey, Heard
 from bough.pod_scheduler.counters import Counters
 from bough.pod_scheduler.decisions import PlacedPod, Unfinished, read_decision, unfinished
 from bough.pod_scheduler.evictor import Ending, EndResult, Evictor
-from bough.pod_scheduler.kinds import WATCHED, WATCHED_WITH_KUEUE
+from bough.pod_scheduler.kinds import ECHOING, WATCHED, WATCHED_WITH_KUEUE
 from bough.pod_scheduler.lease import LeaseHolder
 from bough.pod_scheduler.reporter import Reporter
 
@@ -45,8 +45,9 @@ LOG = logging.getLogger(__name__)
 TICK_S = 1.0
 #: After a cycle the loop sleeps for the CPU time that the cycle took, within these bounds.
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.5
-#: The shortest pause while pods are being bound: most events then only confirm the binds.
-BINDING_PAUSE_S = 0.05
+#: The shortest pause while pods are being bound: most events then only confirm the binds. The more
+#: pods wait for their bind, the longer, as what is decided now is bound after them.
+BINDING_PAUSE_S, LONGEST_BINDING_PAUSE_S, PAUSE_FOR_EACH_S = 0.05, 0.25, 0.0005
 #: How long a pod that could not be bound keeps its place: by then the watch has shown why, or, if
 #: the failure is lasting, its cause may be gone.
 KEPT_S, KEPT_LASTING_S = 0.5, 10.0
@@ -86,7 +87,7 @@ class Session:
         self._inbox: deque[Callable[[], None]] = deque()
         self._bell = threading.Event()
         self._grouper = (
-            Grouper(client, settings.scheduler_name, self._heard_of_ungrouped)
+            Grouper(client, settings.scheduler_name, self._heard_of_ungrouped, self._only_binds)
             if settings.group
             else None
         )
@@ -105,6 +106,9 @@ class Session:
         #: By uid: pods that cannot be evicted yet, because of a disruption budget or a failure.
         self._blocked: dict[str, EndResult] = {}
         self.decided: tuple[Snapshot, Plan] | None = None
+        #: Whether the first plan is being carried out; whether what became of it must be heard, as
+        #: a pod could not be bound or was told to end.
+        self._began = self._needs_news = False
         #: When the loop last made progress.
         self.beat_s = time.monotonic()
 
@@ -163,10 +167,15 @@ class Session:
             with self.looking():
                 self._cycle()
             pause_s = time.thread_time() - started_s
-            least_s = BINDING_PAUSE_S if self._binder.waiting else SHORTEST_PAUSE_S
-            stopping.wait(min(max(pause_s, least_s), LONGEST_PAUSE_S))
+            stopping.wait(min(max(pause_s, self._least_pause_s()), LONGEST_PAUSE_S))
             self._bell.wait(TICK_S)
             self._bell.clear()
+
+    def _least_pause_s(self) -> float:
+        waiting = self._binder.waiting
+        if not waiting:
+            return SHORTEST_PAUSE_S
+        return min(max(BINDING_PAUSE_S, PAUSE_FOR_EACH_S * waiting), LONGEST_BINDING_PAUSE_S)
 
     def _cycle(self) -> None:
         self.beat_s = time.monotonic()
@@ -177,6 +186,7 @@ class Session:
         self._counters.planned(time.perf_counter() - started_s, decided)
         self.decided = (snapshot, decided)
         self._carry_out(decided)
+        self._began = True
         self._note_progress(decided)
         self._give_up_endings(decided)
         self._reporter.look(
@@ -213,7 +223,17 @@ class Session:
             if self._grouper is not None:
                 self._grouper.hear(kind, heard)
 
-        return Follower(self._client, kind, hear)
+        follower = Follower(self._client, kind, hear)
+        if kind in ECHOING:
+            follower.yield_to(self._only_binds)
+        return follower
+
+    def _only_binds(self) -> bool:
+        """Whether pods are being bound, and nothing but that is under way.
+
+        True also before the first plan. Most that is heard then is what was just written.
+        """
+        return not self._began or (self._binder.waiting > 0 and not self._needs_news)
 
     # Carrying out decisions
 
@@ -276,6 +296,7 @@ class Session:
                 self._end(eviction.workload, pod.name, pod.uid, eviction.preemptor or "", told)
 
     def _end(self, gang: str, pod: str, uid: str, preemptor: str, why: str) -> None:
+        self._needs_news = True
         self.view.end(pod, uid)
         self._evictor.end(Ending(gang, pod, uid, preemptor, why))
 
@@ -337,6 +358,7 @@ class Session:
             self._counters.bound += 1
             return
         self._counters.not_bound += 1
+        self._needs_news = True
         LOG.warning("%s was not bound to %s: %s", placed.pod, placed.node, result.message)
         if result.node:
             self.view.bind(placed.pod, placed.uid, result.node)
