@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -12,9 +13,10 @@ from bough.core.gang.validation import check_pod_group
 from bough.formats.live.objects import LiveOwnerReference, LivePod, LivePodGroup
 from bough.formats.live.owners import LiveOwner, reduced
 from bough.pod_grouper.chain import LONGEST, owners_of
+from bough.pod_grouper.job_progress import JobProgress
 from bough.pod_grouper.manifest import is_current, is_made, new_pod_group, pod_group_spec
 from bough.pod_grouper.verdict import Grouped, Verdict, group_name, judge
-from bough.pod_grouper.workloads import subgroup_name
+from bough.pod_grouper.workloads import Progress, subgroup_name
 
 Written = dict[str, Any]
 
@@ -37,6 +39,13 @@ class Objects:
             if here and (meta["namespace"], meta["name"]) == (namespace, name):
                 return _owner(each)
         return None
+
+    def progress(self, job_set: LiveOwner) -> Mapping[str, Progress]:
+        seen = JobProgress()
+        for each in self.written.values():
+            if each["kind"] == "Job":
+                seen.put(_owner(each))
+        return seen.of(job_set)
 
     def judge(self, pod: Written) -> Verdict:
         return judge(_live(pod, LivePod), self)

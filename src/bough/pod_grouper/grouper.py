@@ -147,15 +147,14 @@ class Grouper:
         gone: list[str] = []
         if isinstance(heard, Relisted):
             gone = self._owners.keep_only(key, (_key(each) for each in heard.items))
-            changed = [self._owners.put(key, each) for each in heard.items]
+            for each in heard.items:
+                self._owners.put(key, each)
         elif heard.kind is WatchEventKind.DELETED:
-            gone = changed = [self._owners.remove(key, *_key(heard.object))]
+            gone = [self._owners.remove(key, *_key(heard.object))]
         elif heard.kind is not WatchEventKind.BOOKMARK:
-            changed = [self._owners.put(key, heard.object)]
-        else:
-            return
+            self._owners.put(key, heard.object)
         self._gone.update(each for each in gone if each)
-        for uid in (*changed, *gone):
+        for uid in self._owners.take_changed():
             self._mark(self._pods_of.get(uid, ()))
 
     def _put_pod(self, pod: LivePod) -> None:

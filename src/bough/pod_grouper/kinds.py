@@ -18,10 +18,11 @@ def _owners(api: str, plural: str) -> Kind[LiveOwner]:
     return Kind(api, plural, LiveOwner, optional=True)
 
 
+JOB = ("batch", "Job")
 #: The owners that are followed, by API group and kind: those whose changes change a gang, and those
 #: between them and their pods.
 FOLLOWED: dict[tuple[str, str], Kind[LiveOwner]] = {
-    ("batch", "Job"): _owners("apis/batch/v1", "jobs"),
+    JOB: _owners("apis/batch/v1", "jobs"),
     ("apps", "StatefulSet"): _owners("apis/apps/v1", "statefulsets"),
     ("jobset.x-k8s.io", "JobSet"): _owners("apis/jobset.x-k8s.io/v1alpha2", "jobsets"),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _owners(

@@ -7,14 +7,16 @@ counts as the topmost one.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from bough.formats.live.objects import LiveOwnerReference
 from bough.formats.live.owners import LiveOwner, reduced
 from bough.kube.client import KubeClient
 from bough.kube.failures import KubeNotFound, KubeRefused
 from bough.kube.objects import Kind
-from bough.pod_grouper.kinds import FOLLOWED, PODS, group_of
+from bough.pod_grouper.job_progress import JobProgress
+from bough.pod_grouper.kinds import FOLLOWED, JOB, PODS, group_of
+from bough.pod_grouper.workloads import Progress
 
 #: How long the answer about an owner that is not followed is kept.
 KEPT_S = 300.0
@@ -27,29 +29,44 @@ class OwnerView:
         self._client = client
         self._by_uid: dict[str, LiveOwner] = {}
         self._by_name: dict[tuple[str, str, str, str], str] = {}
+        self._progress = JobProgress()
+        self._changed: dict[str, None] = {}
         #: By uid: the answer about an owner that is not followed, and when it came.
         self._asked: dict[str, tuple[LiveOwner | None, float]] = {}
         #: By API group and version, then by kind: its plural, and whether it is namespaced.
         self._plurals: dict[str, dict[str, tuple[str, bool]]] = {}
 
-    def put(self, key: tuple[str, str], owner: LiveOwner) -> str:
-        """Take in an owner; return its uid."""
+    def put(self, key: tuple[str, str], owner: LiveOwner) -> None:
+        """Take in an owner."""
         uid = owner.metadata.uid or ""
-        self._by_uid[uid] = reduced(owner, key[1])
+        kept = self._by_uid[uid] = reduced(owner, key[1])
         self._by_name[(*key, owner.metadata.namespace or "", owner.metadata.name)] = uid
-        return uid
+        self._note(uid, *(self._progress.put(kept) if key == JOB else ()))
 
     def remove(self, key: tuple[str, str], namespace: str, name: str) -> str:
         """An owner is gone; return its uid."""
         uid = self._by_name.pop((*key, namespace, name), "")
         self._by_uid.pop(uid, None)
+        self._note(uid, *self._progress.remove(uid))
         return uid
+
+    def take_changed(self) -> tuple[str, ...]:
+        """The uids of all owners whose gangs may differ from those at the last call."""
+        changed, self._changed = tuple(self._changed), {}
+        return changed
+
+    def _note(self, *uids: str) -> None:
+        self._changed.update(dict.fromkeys(filter(None, uids)))
 
     def keep_only(self, key: tuple[str, str], there: Iterable[tuple[str, str]]) -> list[str]:
         """Of this kind only these exist, by namespace and name; return the uids of all others."""
         kept = set(there)
         gone = [each for each in self._by_name if each[:2] == key and each[2:] not in kept]
         return [self.remove(key, *each[2:]) for each in gone]
+
+    def progress(self, job_set: LiveOwner) -> Mapping[str, Progress]:
+        """What the Jobs of a JobSet have done already, by the names of its replicated jobs."""
+        return self._progress.of(job_set)
 
     def named(self, key: tuple[str, str], namespace: str, name: str) -> LiveOwner | None:
         """A followed owner, by name."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
+from bough.core.gang.validation import check_pod_group
 from bough.errors import Invalid
 from bough.formats.kai.pod import (
     DOOR_LABEL,
@@ -16,9 +18,17 @@ from bough.formats.live.objects import LiveOwnerReference, LivePod
 from bough.formats.live.owners import LiveOwner
 from bough.model.gang import TopologyConstraint
 from bough.model.podgroup import PodGroup, Preemptibility
+from bough.model.problem import Severity, clip
 from bough.pod_grouper.chain import Owner, OwnerSource, owners_of
 from bough.pod_grouper.grove import GANG_LABEL, GROVE, POD_GANG, pod_gang
-from bough.pod_grouper.workloads import WORKLOADS, Gathering
+from bough.pod_grouper.workloads import (
+    WORKLOADS,
+    Gathering,
+    Member,
+    Progress,
+    checked,
+    gathered,
+)
 
 #: The longest name that an object may have.
 _LONGEST_NAME = 253
@@ -33,6 +43,10 @@ class Owners(OwnerSource, Protocol):
 
     def named(self, key: tuple[str, str], namespace: str, name: str) -> LiveOwner | None:
         """An owner, by name."""
+        ...
+
+    def progress(self, job_set: LiveOwner) -> Mapping[str, Progress]:
+        """What the Jobs of a JobSet have done already, by the names of its replicated jobs."""
         ...
 
 
@@ -70,12 +84,12 @@ def judge(pod: LivePod, source: Owners) -> Verdict:
         return _of_pod_gang(pod, chain, source, uids)
     for owner in reversed(chain):
         if owner.found is not None and owner.key in WORKLOADS:
-            meaning = WORKLOADS[owner.key]
+            member = Member(owner.found, pod, source.progress(owner.found))
             try:
-                found = meaning(owner.found, pod)
+                found = gathered(owner.key, member)
+                return Verdict(_grouped(pod, owner.found, found, chain), owners=uids)
             except Invalid as error:
                 return Verdict(waits=_waits(str(owner), error), owners=uids)
-            return Verdict(_grouped(pod, owner.found, found, chain), owners=uids)
     return Verdict(owners=uids)
 
 
@@ -88,20 +102,23 @@ def _of_pod_gang(
         return Verdict(waits=f"PodGang/{name}, which is not there yet", owners=uids)
     uids = (*uids, gang.metadata.uid or "")
     try:
-        found = pod_gang(gang, pod)
+        found = checked(pod_gang(gang, pod))
+        return Verdict(_grouped(pod, gang, found, chain), owners=uids)
     except Invalid as error:
         return Verdict(waits=_waits(f"PodGang/{name}", error), owners=uids)
-    return Verdict(_grouped(pod, gang, found, chain), owners=uids)
 
 
 def _waits(owner: str, error: Invalid) -> str:
-    return f"the PodGroup of {owner}, which cannot be made: {error.message}"
+    return clip(f"the PodGroup of {owner}, which cannot be made: {error.message}")
 
 
 def _grouped(
     pod: LivePod, made_of: LiveOwner, found: Gathering, chain: tuple[Owner, ...]
 ) -> Grouped:
-    """The PodGroup made from an owner; for each label the topmost owner that sets it wins."""
+    """The PodGroup made from an owner; for each label the topmost owner that sets it wins.
+
+    Raises `Invalid` if the owner describes one that breaks a rule: it would never start.
+    """
     labels = _merged([pod.metadata.labels or {}, *(each.labels for each in chain)])
     notes = _merged([*(each.annotations for each in chain), made_of.metadata.annotations or {}])
     uid = made_of.metadata.uid or ""
@@ -119,6 +136,9 @@ def _grouped(
         or None,
         preemptibility=_preemptibility(labels.get(PREEMPTIBILITY_LABEL)),
     )
+    problem = next((e for e in check_pod_group(group) if e.severity is Severity.ERROR), None)
+    if problem is not None:
+        raise Invalid(f"{problem.field}: {problem.message}")
     return Grouped(group, found.subgroup, chain[-1].reference, uid, labels.get(DOOR_LABEL, ""))
 
 

@@ -1,14 +1,14 @@
 """What each kind of owner needs: the gang that one of its pods belongs to, and its minimums.
 
 Names, labels and minimums follow KAI's pod grouper wherever it has a rule. A subgroup that needs
-nothing, or nothing any more, is left out.
+nothing, or nothing any more, is left out: pods that have completed are not waited for.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from bough.errors import Invalid
@@ -21,6 +21,7 @@ from bough.formats.live.owners import (
     LiveLeaderWorkerSetSpec,
     LiveOwner,
     LivePyTorchJobSpec,
+    LivePyTorchJobStatus,
     LiveRayClusterSpec,
     LiveReplicatedJob,
     LiveWorkerGroup,
@@ -41,6 +42,27 @@ TRAINING_ROLE = "training.kubeflow.org/replica-type"
 RAY_HEAD = "headgroup"
 #: With this startup policy a LeaderWorkerSet creates workers only when their leader is ready.
 _LEADER_READY = "LeaderReady"
+#: The most pods that a PodGroup or a subgroup can ask for: Kubernetes counts in 32 bits.
+MOST_PODS = 2**31 - 1
+_LONGEST_RANGE = len(f"{MOST_PODS}-{MOST_PODS}")
+
+
+class Progress(NamedTuple):
+    """What the Jobs of one replicated job have done already."""
+
+    #: Jobs that need no pods any more.
+    finished: int = 0
+    #: Pods that the other Jobs need no more.
+    spared: int = 0
+
+
+class Member(NamedTuple):
+    """A pod, and the owner that its gang is made from."""
+
+    owner: LiveOwner
+    pod: LivePod
+    #: By the name of a replicated job; of a JobSet only.
+    progress: Mapping[str, Progress] = {}
 
 
 class Gathering(NamedTuple):
@@ -57,24 +79,45 @@ class Gathering(NamedTuple):
     priority_class: str = ""
 
 
-def job(owner: LiveOwner, pod: LivePod) -> Gathering:  # noqa: ARG001  as all of them
+def gathered(key: tuple[str, str], member: Member) -> Gathering:
+    """The gang of a pod by the rule for its owner's kind; `Invalid` if there cannot be such."""
+    return checked(WORKLOADS[key](member))
+
+
+def checked(found: Gathering) -> Gathering:
+    """The same, unless it needs more pods than a PodGroup can ask for."""
+    for name, count in (("", found.min_member), *((e.name, e.min_member) for e in found.subgroups)):
+        if count is not None and count > MOST_PODS:
+            pods = f"pods of {name!r}" if name else "pods"
+            raise Invalid(f"it needs {count} {pods}, but a PodGroup has at most {MOST_PODS}")
+    return found
+
+
+def job(member: Member) -> Gathering:
     """A Job: all pods that it still runs in parallel."""
+    return Gathering(min_member=max(1, job_needs(member.owner)[1]))
+
+
+def job_needs(owner: LiveOwner) -> tuple[int, int]:
+    """How many pods a Job runs in parallel at first, and how many it still does."""
     spec = read_part(owner.spec, LiveJobSpec, "spec")
     status = read_part(owner.status, LiveJobStatus, "status")
     over = (status.succeeded or 0) + _count_indexes(status.failed_indexes or "")
-    return Gathering(min_member=max(1, _pods_of_job(spec, over)))
+    return max(0, _pods_of_job(spec, 0)), max(0, _pods_of_job(spec, over))
 
 
-def job_set(owner: LiveOwner, pod: LivePod) -> Gathering:
+def job_set(member: Member) -> Gathering:
     """A JobSet: a subgroup for each replicated job, or a gang for each if they start in order."""
-    spec = read_part(owner.spec, LiveJobSetSpec, "spec")
-    status = read_part(owner.status, LiveJobSetStatus, "status")
+    spec = read_part(member.owner.spec, LiveJobSetSpec, "spec")
+    status = read_part(member.owner.status, LiveJobSetStatus, "status")
     done = {each.name: each.succeeded or 0 for each in status.replicated_jobs_status or ()}
     wanted = {
-        each.name: _pods_of_replicated(each, done.get(each.name, 0))
+        each.name: _pods_of_replicated(
+            each, done.get(each.name, 0), member.progress.get(each.name, Progress())
+        )
         for each in spec.replicated_jobs or ()
     }
-    own = _label(pod, REPLICATED_JOB)
+    own = _label(member.pod, REPLICATED_JOB)
     startup = spec.startup_policy
     ordered = startup is not None and startup.startup_policy_order == "InOrder"
     if ordered or any(each.depends_on for each in spec.replicated_jobs or ()):
@@ -82,21 +125,23 @@ def job_set(owner: LiveOwner, pod: LivePod) -> Gathering:
     return _of_subgroups(wanted, own)
 
 
-def leader_worker_set(owner: LiveOwner, pod: LivePod) -> Gathering:
+def leader_worker_set(member: Member) -> Gathering:
     """A LeaderWorkerSet: each leader and its workers are a gang."""
-    spec = read_part(owner.spec, LiveLeaderWorkerSetSpec, "spec")
+    spec = read_part(member.owner.spec, LiveLeaderWorkerSetSpec, "spec")
+    labels = member.pod.metadata.labels or {}
     size = spec.leader_worker_template.size
     size = 1 if size is None else size
-    if spec.startup_policy == _LEADER_READY and (pod.metadata.labels or {}).get(LWS_WORKER) == "0":
+    if spec.startup_policy == _LEADER_READY and labels.get(LWS_WORKER) == "0":
         # The leader has to run before its workers are created, so it starts alone; the first
         # worker then raises the minimum to the whole group.
         size = 1
-    suffix = f"group-{subgroup_name(_label(pod, LWS_GROUP))}"
+    suffix = f"group-{subgroup_name(_label(member.pod, LWS_GROUP))}"
     return Gathering(suffix=suffix, min_member=max(1, size))
 
 
-def ray_cluster(owner: LiveOwner, pod: LivePod) -> Gathering:
+def ray_cluster(member: Member) -> Gathering:
     """A RayCluster: its head, and the minimum of each worker group."""
+    owner, pod = member.owner, member.pod
     spec = read_part(owner.spec, LiveRayClusterSpec, "spec")
     wanted = {RAY_HEAD: 1}
     for number, each in enumerate(spec.worker_group_specs or ()):
@@ -107,24 +152,27 @@ def ray_cluster(owner: LiveOwner, pod: LivePod) -> Gathering:
     return made._replace(priority_class=named)
 
 
-def pytorch_job(owner: LiveOwner, pod: LivePod) -> Gathering:
+def pytorch_job(member: Member) -> Gathering:
     """A PyTorchJob: its master and its workers, or as many pods as `minAvailable` says."""
-    spec = read_part(owner.spec, LivePyTorchJobSpec, "spec")
-    policy = None if spec.run_policy is None else spec.run_policy.scheduling_policy
-    if policy is not None and policy.min_available is not None:
-        return Gathering(min_member=max(1, policy.min_available))
-    wanted = {
-        role.lower(): 1 if each.replicas is None else each.replicas
+    spec = read_part(member.owner.spec, LivePyTorchJobSpec, "spec")
+    status = read_part(member.owner.status, LivePyTorchJobStatus, "status")
+    done = {role: each.succeeded or 0 for role, each in (status.replica_statuses or {}).items()}
+    left = {
+        role.lower(): (1 if each.replicas is None else each.replicas) - done.get(role, 0)
         for role, each in (spec.pytorch_replica_specs or {}).items()
     }
+    policy = None if spec.run_policy is None else spec.run_policy.scheduling_policy
+    if policy is not None and policy.min_available is not None:
+        least = min(policy.min_available, sum(left.values())) if done else policy.min_available
+        return Gathering(min_member=max(1, least))
     elastic = spec.elastic_policy
-    if elastic is not None and elastic.min_replicas is not None and "worker" in wanted:
-        wanted["worker"] = min(wanted["worker"], elastic.min_replicas)
-    return _of_subgroups(wanted, _label(pod, TRAINING_ROLE).lower())
+    if elastic is not None and elastic.min_replicas is not None and "worker" in left:
+        left["worker"] = min(left["worker"], elastic.min_replicas)
+    return _of_subgroups(left, _label(member.pod, TRAINING_ROLE).lower())
 
 
 #: The rule for each API group and kind. If several owners of a pod are here, the topmost decides.
-WORKLOADS: dict[tuple[str, str], Callable[[LiveOwner, LivePod], Gathering]] = {
+WORKLOADS: dict[tuple[str, str], Callable[[Member], Gathering]] = {
     ("batch", "Job"): job,
     ("jobset.x-k8s.io", "JobSet"): job_set,
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): leader_worker_set,
@@ -160,9 +208,9 @@ def _count_indexes(text: str) -> int:
     count = 0
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        if not (first.isdecimal() and (last or first).isdecimal()):
+        if not (first.isdecimal() and (last or first).isdecimal()) or len(part) > _LONGEST_RANGE:
             raise Invalid(f"status.failedIndexes: {text[:60]!r} are no indexes")
-        count += int(last or first) - int(first) + 1
+        count += max(0, int(last or first) - int(first) + 1)
     return count
 
 
@@ -174,9 +222,11 @@ def _pods_of_job(spec: LiveJobSpec, over: int) -> int:
     return min(parallelism, spec.completions - over)
 
 
-def _pods_of_replicated(written: LiveReplicatedJob, done: int) -> int:
+def _pods_of_replicated(written: LiveReplicatedJob, done: int, progress: Progress) -> int:
+    """How many pods the Jobs of a replicated job still run; those to come run all of theirs."""
     replicas = 1 if written.replicas is None else written.replicas
-    return max(0, replicas - done) * max(0, _pods_of_job(written.template.spec, 0))
+    left = max(0, replicas - max(done, progress.finished))
+    return max(0, left * max(0, _pods_of_job(written.template.spec, 0)) - progress.spared)
 
 
 def _workers(group: LiveWorkerGroup) -> int:

@@ -87,6 +87,32 @@ def test_no_pod_of_a_gang_is_bound_before_its_pod_group_is_there(
     cluster.wait_for_places(where, [f"train-{number}" for number in range(4)])
 
 
+def test_a_pod_that_a_job_set_loses_does_not_wait_for_those_that_have_completed(
+    cluster: Scheduled, owners: OwnerMaker
+) -> None:
+    where = owners.where
+    cluster.start()
+    jobs = [{"name": "workers", "template": {"spec": {"parallelism": 4, "completions": 4}}}]
+    job_set = owners.make("jobset.x-k8s.io", "JobSet", "set", spec={"replicatedJobs": jobs})
+    labels = {"jobset.sigs.k8s.io/replicatedjob-name": "workers"}
+    job = owners.job(
+        "set-workers-0", job_set, metadata={"labels": labels}, parallelism=4, completions=4
+    )
+    pods = [f"set-{number}" for number in range(4)]
+    for pod in pods:
+        owners.pod(pod, job, labels)
+    cluster.wait_for_places(where, pods)
+    assert {"workers": 4} == _needs(group_of(cluster, where, "set-0"))
+
+    for pod in pods:
+        cluster.delete("Pod", pod, where, grace_s=0)
+    body = {"status": {"succeeded": 3}}
+    cluster.admin.patch(JOBS, "set-workers-0", body, where, below="status")
+    owners.pod("set-again", job, labels)
+    cluster.wait_for_places(where, ["set-again"])
+    assert {"workers": 1} == _needs(group_of(cluster, where, "set-again"))
+
+
 def test_each_kind_of_owner_makes_its_gang_through_any_number_of_owners(
     cluster: Scheduled, owners: OwnerMaker
 ) -> None:

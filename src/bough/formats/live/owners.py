@@ -150,6 +150,18 @@ class LivePyTorchJobSpec(_Owner, frozen=True):
     run_policy: LiveRunPolicy | None = None
 
 
+class LiveReplicaStatus(_Owner, frozen=True):
+    """The progress of one role of a PyTorchJob."""
+
+    succeeded: int | None = None
+
+
+class LivePyTorchJobStatus(_Owner, frozen=True):
+    """The progress of a PyTorchJob."""
+
+    replica_statuses: dict[str, LiveReplicaStatus] | None = None
+
+
 class LivePackConstraint(_Owner, frozen=True):
     """The topology level within which pods are packed."""
 
@@ -202,7 +214,7 @@ _PARTS: dict[str, tuple[type[Any], type[Any] | None]] = {
     "JobSet": (LiveJobSetSpec, LiveJobSetStatus),
     "LeaderWorkerSet": (LiveLeaderWorkerSetSpec, None),
     "RayCluster": (LiveRayClusterSpec, None),
-    "PyTorchJob": (LivePyTorchJobSpec, None),
+    "PyTorchJob": (LivePyTorchJobSpec, LivePyTorchJobStatus),
     "PodGang": (LivePodGangSpec, None),
 }
 
