@@ -31,7 +31,12 @@ TYPES_OPENING = "<!-- types -->"
 TYPES_CLOSING = "<!-- end of types -->"
 #: The modules of `bough.api`, as its map has them.
 _SUBJECTS = ("common", "pools", "workflows", "why", "nodes", "people", "configs", "system")
-_ABOUT = {Scope.NOTHING: "", Scope.POOL: " on the pool", Scope.WORKFLOW: " on its pool"}
+_ABOUT = {
+    Scope.NOTHING: "",
+    Scope.POOL: " on the pool",
+    Scope.WORKFLOW: " on its pool",
+    Scope.OWN_WORKFLOW: " on its pool, and the workflow is one's own or one is admin of the pool",
+}
 
 
 def main() -> None:
@@ -68,11 +73,12 @@ def _types() -> list[str]:
     return [*lines, ""]
 
 
-def _answers() -> dict[tuple[str, str], str]:
-    """The type of each answer by method and path."""
+def _answers() -> dict[tuple[str, str], tuple[str, str]]:
+    """What each route does, and the type of its answer, by method and path."""
     return {
-        (each.method, each.path.replace(":str}", "}").replace(":int}", "}")): _type_name(
-            each.answer
+        (each.method, each.path.replace(":str}", "}").replace(":int}", "}")): (
+            (each.fn.__doc__ or "").partition("\n")[0],
+            _type_name(each.answer),
         )
         for each in DECLARED
     }
@@ -97,15 +103,12 @@ def _table() -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         site = Site(Store.open(Path(folder) / "nothing.db"))
         application = make_application(Authenticator(site), Engine(site, (), Bell()))
-        described: dict[str, Any] = application.openapi_schema.to_schema()["paths"]  # pyright: ignore[reportAssignmentType]
         site.store.close()
     for method, path, permit in sorted(routes(application), key=lambda each: (each[1], each[0])):
         if method == "OPTIONS" or permit is None:
             continue
-        operation = described.get(path, {}).get(method.lower(), {})
-        summary = operation.get("summary", "The whole interface, described for programs.")
         about = _ABOUT.get(permit.scope, " on each pool that it names")
-        answer = answers[method, path]
+        summary, answer = answers[method, path]
         lines.append(f"| `{method} {path}` | {summary} | {answer} | `{permit.action}`{about} |")
     return [*lines, ""]
 

@@ -25,6 +25,7 @@ APART = {
     ("GET", "/api/events"),
     ("GET", "/api/openapi.json"),
     # Websockets.
+    ("GET", "/api/logger/workflow/{workflow}/osmo_ctrl/{task}/retry_id/{retry_id}"),
     ("GET", "/api/router/exec/{workflow}/client/{key}"),
     ("GET", "/api/router/portforward/{workflow}/client/{key}"),
     ("GET", "/api/router/rsync/{workflow}/client/{key}"),

@@ -93,6 +93,7 @@ LEAST = {
         POST /api/workflow/{workflow}/exec/task/{task}
         POST /api/workflow/{workflow}/portforward/{task}
         POST /api/workflow/{workflow}/rsync/task/{task}
+        GET /api/logger/workflow/{workflow}/osmo_ctrl/{task}/retry_id/{retry_id}
         GET /api/router/exec/{workflow}/client/{key}
         GET /api/router/portforward/{workflow}/client/{key}
         GET /api/router/rsync/{workflow}/client/{key}
@@ -188,6 +189,7 @@ _REACHING = (
     "/api/workflow/{workflow}/exec",
     "/api/workflow/{workflow}/portforward",
     "/api/workflow/{workflow}/rsync",
+    "/api/logger/workflow",
     "/api/router/exec",
     "/api/router/portforward",
     "/api/router/rsync",
@@ -384,6 +386,7 @@ def _status(town, name, method, path, pool, workflow="job-1"):
         "config_type": "POOL",
         "system": "kueue",
         "revision": "999",
+        "retry_id": "0",
     }
     # Of the wrong form, so that those who come through change nothing.
     body = BODIES.get((method, path), [])

@@ -96,7 +96,7 @@ class OsmoSocket:
         self._socket.sendall(head + mask + changed)
 
     def receive(self) -> bytes:
-        """The next binary message; pings are answered by nothing here."""
+        """The next message; pings are answered by nothing here."""
         while True:
             first, second = self._file.read(2) or (0, 0)
             size = second & 0x7F
@@ -107,7 +107,7 @@ class OsmoSocket:
             assert not second & 0x80, "a server does not mask"
             assert size <= 1 << 20, "the client takes no longer messages"
             data = self._file.read(size)
-            if first & 0x0F == 2:
+            if first & 0x0F in (1, 2):
                 return data
             if first & 0x0F in (0, 8):
                 raise Closed(int.from_bytes(data[:2], "big") if data else 1006)

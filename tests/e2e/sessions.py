@@ -64,6 +64,12 @@ def begin(host: Local, pool: str = "p", name: str = "look", **fields: object) ->
     return found
 
 
+def token_of(host: Local, user: str, *roles: str) -> str:
+    """A new user with roles, and a token of theirs."""
+    host.done("user", "create", user, *(f"--roles={each}" for each in roles))
+    return host.json("token", "set", "t", "--user", user)["token"]
+
+
 def run(
     host: Local, *arguments: str, given: bytes | None = None, token: str | None = None
 ) -> tuple[int, bytes, bytes]:

@@ -20,7 +20,7 @@ from tests.e2e import osmo_wire
 from tests.e2e.local import Hosting, Local, hosting
 from tests.e2e.osmo_wire import OsmoSocket
 from tests.e2e.served import PATIENCE_S
-from tests.e2e.sessions import Forwarded, begin, run, started
+from tests.e2e.sessions import Forwarded, begin, run, started, token_of
 
 FORWARD = "api/router/portforward/{}/client"
 EXEC = "api/router/exec/{}/client"
@@ -202,6 +202,50 @@ def test_datagrams_as_osmos_client_forwards_them(host: Local, name: str):
             address = socket.inet_aton("127.0.0.1") + struct.pack(">H", port)
             opened.send(address + b"hello")
             assert address + b"olleh" == opened.receive()
+
+
+def _line(text: str, kind: str = "STDOUT") -> bytes:
+    """A line as OSMO's control container sends it: an object as JSON, as a string in JSON."""
+    fields = {"Source": "main", "Time": "2026-11-17T18:00:00Z", "Text": text, "IOType": kind}
+    return json.dumps(json.dumps(fields)).encode()
+
+
+def _log_stream(host: Local, name: str, retry_id: int = 0, token: str = "") -> OsmoSocket:
+    found = {"router_address": "ws" + host.address.removeprefix("http"), "cookie": ""}
+    path = f"api/logger/workflow/{name}/osmo_ctrl/main/retry_id"
+    return OsmoSocket(found, path, token or host.token, str(retry_id))
+
+
+def test_lines_that_osmos_control_container_sends_are_in_the_log(host: Local):
+    name = begin(host, name="told")
+    with _log_stream(host, name) as first, _log_stream(host, name) as second:
+        for number in range(2_000):
+            first.send(_line(f"line {number}\n"))
+        second.send(_line("an error", "STDERR"))
+        second.send(_line("{}", "METRICS"))
+        for each in (first, second):
+            each.send(_line("", "LOG_DONE"))
+            assert {"action": "log_done"} == json.loads(each.receive())
+    host.until(lambda: "[main] line 1999" in host.log(name), lambda: host.shown(name))
+    sent = [f"[main] line {number}" for number in range(2_000)]
+    assert sent == [line for line in host.log(name) if "] line " in line]
+    errors = host.done("workflow", "logs", name, "--error", "--no-follow")
+    assert "[main] an error" in errors
+    assert "line" not in errors
+    host.client.workflows.cancel(name, force=True)
+
+
+def test_a_stream_of_lines_is_closed_with_the_reason_where_none_can_come(host: Local, name: str):
+    for other, retry_id in (("none-such", 0), (name, 7)):
+        with _log_stream(host, other, retry_id) as refused:
+            assert (101, 4000) == (refused.status, refused.rest()[1])
+    for wrong, code in ((b"no json", 1002), (b"[1]", 1002), (_line("b", "BARRIER"), 1008)):
+        with _log_stream(host, name) as opened:
+            opened.send(wrong)
+            assert code == opened.rest()[1]
+    token = token_of(host, "reader", "osmo-p-user")
+    with _log_stream(host, name, token=token) as refused:
+        assert 403 == refused.status
 
 
 def test_that_a_task_has_ended_is_told_as_osmos_client_expects_it(host: Local):

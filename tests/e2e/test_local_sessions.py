@@ -21,7 +21,7 @@ from bough.websocket.channels import INPUT, OUTPUT, STATUS
 from bough.websocket.peer import Peer
 from tests.e2e.local import Hosting, Local, hosting
 from tests.e2e.served import PATIENCE_S
-from tests.e2e.sessions import Terminal, begin, marked, run, started
+from tests.e2e.sessions import Terminal, begin, marked, run, started, token_of
 
 #: What a task and a session in it must have in common.
 SEEN = """
@@ -48,12 +48,6 @@ def host(hosted: Hosting) -> Local:
 @pytest.fixture(scope="module")
 def name(host: Local) -> str:
     return begin(host)
-
-
-def token_of(host: Local, user: str, *roles: str) -> str:
-    """A new user with roles, and a token of theirs."""
-    host.done("user", "create", user, *(f"--roles={each}" for each in roles))
-    return host.json("token", "set", "t", "--user", user)["token"]
 
 
 def test_a_session_has_what_the_task_has_and_nothing_of_the_server(host: Local):

@@ -198,6 +198,7 @@ def test_names_are_used_once_whatever_their_case():
 
 def test_what_has_no_effect_here_is_a_warning_only_if_it_would_change_something():
     assert [] == complaints("downloadType: download, cacheSize: 1Gi, kpis: [], hostNetwork: false")
+    assert [] == complaints("backend: lab")
     assert [] == complaints("cacheSize: 1Gi, hostNetwork: false", Severity.WARNING)
     assert [("privileged", "has no effect on this server")] == complaints(
         "privileged: true", Severity.WARNING

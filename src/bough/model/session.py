@@ -1,4 +1,4 @@
-"""Sessions with a running task: a command in it, its ports, its files."""
+"""Sessions with a running task: a command in it, its ports, its files, lines for its log."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ class SessionKind(StrEnum):
     EXEC = "exec"
     PORT_FORWARD = "portforward"
     RSYNC = "rsync"
+    #: Lines that the client adds to the log of the task.
+    LOG = "log"
 
 
 class SessionRequest(msgspec.Struct, frozen=True):

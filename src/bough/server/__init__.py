@@ -30,6 +30,7 @@
     client_versions     clients that are too old are refused, others hear of a newer one
     stream_access       whether an open stream is still allowed
     sessions            keys and lives of sessions with tasks, and how many there are
+    serve_session       makes the connection of a request a session with a task, and watches over it
     concurrency_limits  how many requests and streams of one user are served at once
     declare             how a route is declared
     routes/             one module for each kind of thing; they do not know each other

@@ -29,6 +29,8 @@ ACTIONS = {
     SessionKind.EXEC: Action.WORKFLOW_EXEC,
     SessionKind.PORT_FORWARD: Action.WORKFLOW_PORT_FORWARD,
     SessionKind.RSYNC: Action.WORKFLOW_RSYNC,
+    # Whoever runs commands in a task can write what the task writes.
+    SessionKind.LOG: Action.WORKFLOW_EXEC,
 }
 #: Existing clients retry after this status.
 _TOO_EARLY = 425
@@ -42,6 +44,7 @@ class SessionTarget(msgspec.Struct, frozen=True):
     task: str
     attempt: str
     backend: str
+    retry_id: int = 0
 
 
 def authorise_session(site: Site, actor: Actor, action: Action, name: str) -> None:
@@ -83,7 +86,9 @@ def find_targets(
     if not running:
         raise _not_now(workflow, missing_name, found)
     return [
-        SessionTarget(workflow.workflow_id, each.name, each.attempt, workflow.backend)
+        SessionTarget(
+            workflow.workflow_id, each.name, each.attempt, workflow.backend, each.retry_id
+        )
         for each in running
     ]
 
@@ -110,6 +115,8 @@ def record_begin(
         about |= {"program": wanted.argv[0], "terminal": wanted.terminal}
     elif wanted.kind is SessionKind.PORT_FORWARD:
         about |= {"port": wanted.port, "udp": wanted.udp}
+    elif wanted.kind is SessionKind.LOG:
+        about |= {"log": True}
     _record(site, actor, target, wanted.kind, after=about)
 
 

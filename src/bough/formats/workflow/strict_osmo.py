@@ -229,6 +229,7 @@ _task = _object(
     exitActions=Field(_mapping_of(_scalar)),
     checkpoint=Field(_list_of(_checkpoint)),
     resource=Field(_written),
+    backend=Field(_written),
 )
 _group = _object(
     name=Field(_text, required=True),

@@ -46,7 +46,7 @@ _SLEEP = re.compile(r"(?:\A|[\s;&])sleep\s+([0-9]{1,9})\s*\Z")
 #: `<workflow>-<number>:<task>`.
 _OF_ANOTHER = re.compile(r"([a-zA-Z][a-zA-Z0-9_-]*-[0-9]{1,18}):([a-zA-Z][a-zA-Z0-9_-]*)\Z")
 #: For other places than this one; here they change nothing.
-_WITHOUT_MEANING = ("cacheSize", "kpis")
+_WITHOUT_MEANING = ("backend", "cacheSize", "kpis")
 #: How inputs come to a task; there is one way.
 DOWNLOAD = "download"
 

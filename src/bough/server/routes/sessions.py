@@ -1,18 +1,14 @@
 """Sessions with running tasks: a command in them, their ports, their files.
 
 A POST requests a session and returns a key; the client then opens a websocket with this key, on the
-paths that existing clients know. The connection is handed over to the session; this module watches
-whether the user still has the permission.
+paths that existing clients know.
 """
 
 from __future__ import annotations
 
-import logging
 import shlex
-from functools import partial
 from typing import Annotated
 
-import msgspec
 from anyio import to_thread
 from litestar import Response
 from litestar.params import FromPath, FromQuery, QueryParameter
@@ -20,25 +16,17 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 from bough.api.sessions import PluginConfigs, RouterAnswer, RsyncConfig, RsyncPath
 from bough.api.system import VersionAnswer
 from bough.control.workflows import sessions as use_case
-from bough.errors import BoughError, Invalid, Unavailable
+from bough.errors import Invalid
 from bough.model.access import Action
-from bough.model.session import SessionConnection, SessionKind, SessionRequest
-from bough.server.connections import CONNECTION, ServedConnection
+from bough.model.session import SessionKind, SessionRequest
 from bough.server.declare import Visit, caller, route
-from bough.server.loop_view import LoopView
 from bough.server.permissions import Scope
-from bough.server.sessions import LiveSession, Offer, Sessions
-from bough.server.stream_access import StreamAccess
+from bough.server.serve_session import check_upgrade, hand_over, serve
+from bough.server.sessions import Sessions
 from bough.version import VERSION
-from bough.websocket import handshake
-from bough.websocket.channels import PROTOCOL
-
-LOG = logging.getLogger(__name__)
 
 _WORKFLOW = "/api/workflow/{workflow:str}"
 _ROUTER = "/api/router"
-#: How often to check that a session is still allowed.
-_CHECK_S = 1.0
 _MOST_PORTS = 30
 _LONGEST_COMMAND = 64 << 10
 #: Folders of tasks beside the working folder, as tasks see them.
@@ -219,19 +207,16 @@ def _split(command: str) -> tuple[str, ...]:
 
 async def _connect(request: Visit, kind: SessionKind, workflow: str, key: str) -> Response[str]:
     """Make the connection of a request a websocket of a session, and stay for as long as it."""
-    fault = handshake.fault_of(request.headers)
-    if fault is not None:
-        raise Invalid(f"This is the address of a session: {fault}.")
+    check_upgrade(request)
     sessions: Sessions = request.app.state.sessions
     user = request.user.name
     name = await to_thread.run_sync(_proper_name, request, kind, workflow)
     offer = sessions.take(user, kind, name, key)
     if offer is None:
         session = await sessions.announced(user, kind, name, key)
-        _hand_over(request, session, key)
+        hand_over(request, session, key)
         return Response("", status_code=101)
-    with sessions.counted(user):
-        await _live(request, sessions, offer)
+    await serve(request, offer)
     return Response("", status_code=101)
 
 
@@ -239,72 +224,6 @@ def _proper_name(request: Visit, kind: SessionKind, workflow: str) -> str:
     """The name of the workflow, which clients may also call by its uuid."""
     site, actor = caller(request)
     return use_case.proper_name(site, actor, kind, workflow)
-
-
-async def _live(request: Visit, sessions: Sessions, offer: Offer) -> None:
-    """Open a session, hand the connection over, and watch until it ends."""
-    site, actor = caller(request)
-    engine: LoopView = request.app.state.engine
-    speaks = handshake.offers(request.headers, PROTOCOL)
-    wanted = msgspec.structs.replace(
-        offer.wanted, channels=speaks, halves=speaks, terminal=offer.wanted.terminal or not speaks
-    )
-    opened = partial(use_case.open_session, site, engine.backends, offer.target, wanted)
-    line = await to_thread.run_sync(opened)
-    session = LiveSession(line, actor.name, offer.target, wanted.kind)
-    reason = "the server failed"
-    with sessions.living(session):
-        identity = site.ids.uuid()
-        begin = partial(use_case.record_begin, site, actor, offer.target, wanted, identity)
-        await to_thread.run_sync(begin)
-        try:
-            _hand_over(request, session, "")
-            reason = await _watch(request, session, engine)
-        finally:
-            end = partial(
-                use_case.record_end,
-                site,
-                actor,
-                offer.target,
-                wanted.kind,
-                identity,
-                reason=reason,
-                exit_code=session.exit_code,
-            )
-            await _record(end)
-
-
-async def _record(end: partial[None]) -> None:
-    try:
-        await to_thread.run_sync(end)
-    except BoughError as error:
-        # The session has ended all the same.
-        LOG.warning("the end of a session could not be recorded: %s", error.message)
-
-
-async def _watch(request: Visit, session: LiveSession, engine: LoopView) -> str:
-    """Wait for the end of a session; why it ended."""
-    access = StreamAccess(request)
-    while not await session.wait(_CHECK_S):
-        if engine.stopping.is_set():
-            return "the server was stopped"
-        try:
-            await to_thread.run_sync(access.check)
-        except Unavailable:
-            continue
-        except BoughError as error:
-            return f"the right to it was lost: {error.message}"
-    return "it ended"
-
-
-def _hand_over(request: Visit, session: LiveSession, key: str) -> None:
-    found = request.scope.get("state", {}).get(CONNECTION)
-    if not isinstance(found, ServedConnection):
-        raise Unavailable("This server cannot hand connections over.")
-    protocol = PROTOCOL if handshake.offers(request.headers, PROTOCOL) else None
-    head = handshake.answer(request.headers, protocol)
-    connection, rest = found.hand_over()
-    session.hand_over(connection, SessionConnection(head, rest, key))
 
 
 HANDLERS = (

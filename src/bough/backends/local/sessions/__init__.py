@@ -15,6 +15,7 @@ left of it.
     exec_relay       a command with a terminal or with pipes, and its client
     port_relay       connections and datagrams to a port, and their client
     rsync_daemon     rsync in the task
+    log_relay        lines for the log of the task, and their client
     task_process     starts a command in a running task
     joining          enters the namespaces of a running task
     session_group    the control group of a session, below that of its task

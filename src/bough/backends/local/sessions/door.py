@@ -13,6 +13,7 @@ import struct
 
 from bough.backends.local.attempt_folder import AttemptFolder
 from bough.backends.local.sessions.joining import RunningTask
+from bough.backends.local.sessions.log_relay import LogPipes
 from bough.backends.local.sessions.session_group import SessionGroup
 from bough.backends.local.sessions.session_process import be_session
 
@@ -30,6 +31,8 @@ class SessionDoor:
         self._task = task
         self._groups: dict[int, SessionGroup] = {}
         self._count = 0
+        #: Into the log of the task; made for the first session.
+        self._pipes: LogPipes | None = None
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             self._listen()
@@ -41,6 +44,15 @@ class SessionDoor:
     def pids(self) -> tuple[int, ...]:
         """The processes of its sessions."""
         return tuple(self._groups)
+
+    def make_pipes(self) -> tuple[int, int] | None:
+        """Pipes by which sessions add lines to the log: where to read them; `None`: made before."""
+        if self._pipes is not None:
+            return None
+        pipes = [os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK) for _ in range(2)]
+        (output, output_end), (errors, errors_end) = pipes
+        self._pipes = LogPipes(output_end, errors_end)
+        return output, errors
 
     def open(self) -> None:
         """Accept one session."""
@@ -55,7 +67,7 @@ class SessionDoor:
             group = SessionGroup.below(self._task.group, str(self._count))
             pid = os.fork()
             if pid == 0:
-                be_session(self._task, group, line)
+                be_session(self._task, group, line, self._pipes)
             self._groups[pid] = group
 
     def ended(self, pid: int) -> None:
@@ -67,7 +79,8 @@ class SessionDoor:
     def close(self) -> None:
         """The task ends: accept no more sessions, and end the existing ones."""
         self.socket.close()
-        os.close(self._task.process)
+        for each in (self._task.process, *(self._pipes or ())):
+            os.close(each)
         with contextlib.suppress(OSError):
             self._folder.sessions.unlink()
         for pid, group in self._groups.items():

@@ -28,6 +28,7 @@ from bough.backends.local.sessions.joining import (
     join_network,
     shares_network,
 )
+from bough.backends.local.sessions.log_relay import LogPipes, LogRelay
 from bough.backends.local.sessions.port_relay import Control, Datagrams, connect
 from bough.backends.local.sessions.rsync_daemon import PROGRAM, rsync_command
 from bough.backends.local.sessions.session_group import SessionGroup
@@ -45,7 +46,9 @@ MOST_CONNECTIONS = 200
 _UNREACHED = "nothing of the task listens on port {port}: {reason}"
 
 
-def be_session(task: RunningTask, group: SessionGroup, line: socket.socket) -> NoReturn:
+def be_session(
+    task: RunningTask, group: SessionGroup, line: socket.socket, pipes: LogPipes | None
+) -> NoReturn:
     """Serve one session; never returns."""
     try:
         os.setpgid(0, 0)
@@ -53,9 +56,9 @@ def be_session(task: RunningTask, group: SessionGroup, line: socket.socket) -> N
         signal.set_wakeup_fd(-1)
         reset_signals()
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-        descriptor = _close_others(line.detach(), task.process)
-        kept = task._replace(process=descriptor[1])
-        Session(kept, group, socket.socket(fileno=descriptor[0])).run()
+        own, process, *rest = _close_others(line.detach(), task.process, *(pipes or ()))
+        kept = task._replace(process=process)
+        Session(kept, group, socket.socket(fileno=own), LogPipes(*rest) if rest else None).run()
     except BaseException:  # it goes to the supervisors' log
         with contextlib.suppress(OSError):
             traceback.print_exc()
@@ -75,14 +78,21 @@ def _close_others(*kept: int) -> tuple[int, ...]:
 class Session:
     """A session of a client with a task."""
 
-    def __init__(self, task: RunningTask, group: SessionGroup, line: socket.socket) -> None:
+    def __init__(
+        self,
+        task: RunningTask,
+        group: SessionGroup,
+        line: socket.socket,
+        pipes: LogPipes | None = None,
+    ) -> None:
         self._task = task
         self._group = group
         self._line = line
+        self._pipes = pipes
         self._loop = Loop()
         self._wanted = SessionRequest(SessionKind.EXEC)
         #: The member whose end ends the session.
-        self._main: ExecRelay | Control | Datagrams | None = None
+        self._main: ExecRelay | Control | Datagrams | LogRelay | None = None
 
     def run(self) -> None:
         """Serve it until it ends."""
@@ -107,6 +117,10 @@ class Session:
     def _prepare(self) -> None:
         """Refuse what is not possible before the client is answered."""
         wanted = self._wanted
+        if wanted.kind is SessionKind.LOG:
+            if self._pipes is None:
+                raise Unstartable("there is no room for pipes into the log of the task")
+            return
         if self._task.command.clean_up:
             raise Unstartable("tasks that run in images cannot be looked into yet")
         self._task = find_inner(self._task)
@@ -153,10 +167,12 @@ class Session:
         else:
             self._serve_port(peer)
 
-    def _begin(self, peer: Peer) -> ExecRelay | Control | Datagrams:
+    def _begin(self, peer: Peer) -> ExecRelay | Control | Datagrams | LogRelay:
         wanted = self._wanted
         if wanted.kind is SessionKind.EXEC:
             return ExecRelay(peer, wanted, partial(start, self._task, self._group))
+        if wanted.kind is SessionKind.LOG and self._pipes is not None:
+            return LogRelay(peer, self._pipes)
         if wanted.udp:
             return Datagrams(peer, wanted.port)
         return Control(peer, lambda key: self._say(SessionNews(key=key)))

@@ -246,6 +246,20 @@ class SupervisedTask:
                 os.close(process)
         return self.door
 
+    def let_in(self) -> tuple[int, ...]:
+        """Accept one session; what to read from now on, since sessions can add to the log."""
+        if self.door is None:
+            return ()
+        made: dict[int, LineCutter] = {}
+        # Without room for pipes only those sessions are refused that need them.
+        with contextlib.suppress(OSError):
+            pipes = self.door.make_pipes()
+            if pipes is not None:
+                made = {pipes[0]: LineCutter(OUT), pipes[1]: LineCutter(ERROR)}
+        self.streams |= made
+        self.door.open()
+        return tuple(made)
+
     def close_door(self) -> None:
         """End all its sessions, and accept no more."""
         if self.door is not None:

@@ -252,7 +252,10 @@ class Supervisor:
         if task.channel is not None:
             hear = partial(self._hear_task, task)
             self._events.add(task.channel, hear)
-        for descriptor in task.streams:
+        self._read_from(task, tuple(task.streams))
+
+    def _read_from(self, task: SupervisedTask, descriptors: tuple[int, ...]) -> None:
+        for descriptor in descriptors:
             read = partial(self._read, task, descriptor)
             self._events.add(descriptor, read)
 
@@ -297,7 +300,7 @@ class Supervisor:
     def _open_door(self, task: SupervisedTask) -> None:
         door = task.open_door()
         if door is not None:
-            self._events.add(door.socket, door.open)
+            self._events.add(door.socket, lambda: self._read_from(task, task.let_in()))
 
     def _close_door(self, task: SupervisedTask) -> None:
         if task.door is not None:
