@@ -211,3 +211,8 @@ def test_strictly_what_an_osmo_server_would_refuse_is_refused(text: str, place: 
 def test_strictly_a_problem_says_that_it_is_one_of_osmo():
     with pytest.raises(Invalid, match=r"image: is missing \(OSMO\)"):
         read_spec("workflow: {name: x, tasks: [{name: a, command: [r]}]}", strict_osmo=True)
+
+
+def test_strictly_the_backend_of_a_task_is_known_as_osmo_knows_it():
+    assert [] == errors(TASK % "backend: lab", strict_osmo=True)
+    assert ["workflow.tasks[0].backend"] == errors(TASK % "backend: [lab]", strict_osmo=True)
