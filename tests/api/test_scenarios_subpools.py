@@ -160,6 +160,7 @@ def test_scenario_069_a_decrease_ends_nothing(divided):
 
     assert "RUNNING" == divided.status(name)
     assert ("20", "35", "-15") == divided.row("team--b")
+    assert "ACTIVE" == divided.get(f"{SUBPOOLS}/b")["subpool_state"]
     assert {"_shared": 30, "a": 30, "b": 20, "c": 20} == divided.leaves()
     assert "bough_gpus_to_drain 15" in divided.ask("GET", "/metrics").text
 
@@ -207,7 +208,11 @@ def test_scenarios_080_and_090_to_093_a_drain_from_running_to_archived(divided):
         "DELETE", f"{SUBPOOLS}/a"
     )
     assert 404 == divided.refused("DELETE", f"{SUBPOOLS}/zzz")[0]
-    # It is hidden from lists, and never deleted.
+    # It is hidden from lists, and never deleted: nothing else deletes subpools.
+    paths = divided.get("/api/openapi.json")["paths"]
+    assert ["/api/configs/pool/{pool}/subpool/{subpool}"] == [
+        path for path, methods in paths.items() if "subpool" in path and "delete" in methods
+    ]
     assert 2 == len(divided.get(SUBPOOLS)["subpools"])
     assert 3 == len(divided.get(f"{SUBPOOLS}?include_archived=True")["subpools"])
     assert "COMPLETED" == divided.status(name)

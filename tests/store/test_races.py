@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bough.control.credential_keys import CredentialKeys
@@ -23,7 +23,7 @@ from bough.errors import Conflict, Invalid, NotFound, Unavailable
 from bough.model.backend import Observation, Sight
 from bough.model.policy import OSMO
 from bough.model.subpool import SubpoolState
-from bough.model.workflow import TaskStatus, WorkflowStatus
+from bough.model.workflow import TaskStatus, Workflow, WorkflowStatus
 from bough.store.lease import Lease
 from bough.store.migration import upgrade
 from tests.store.racers import at_once, create_in_processes, race_deletes_with_submissions
@@ -304,13 +304,14 @@ ARROWS = {
 }
 OPERATIONS = st.lists(
     st.tuples(
-        st.sampled_from(["create", "update", "delete", "submit", "finish", "resize"]),
+        st.sampled_from(["create", "update", "delete", "submit", "finish", "resize", "wait"]),
         st.sampled_from(NAMES),
         st.integers(0, 70),
     ),
     min_size=1,
     max_size=14,
 )
+Arrow = tuple[SubpoolState | None, SubpoolState]
 
 
 @pytest.fixture(scope="module")
@@ -325,14 +326,28 @@ def template(tmp_path_factory) -> Path:
 
 @given(OPERATIONS)
 @settings(max_examples=30)
-@example([("create", "a", 60), ("submit", "a", 10), ("delete", "a", 0), ("finish", "a", 0)])
-@example([("create", "a", 60), ("delete", "a", 0), ("create", "a", 10), ("resize", "a", 0)])
 def test_scenarios_097_and_099_any_sequence_keeps_the_sum_and_the_diagram(template, operations):
+    assert _live(template, operations) <= ARROWS
+
+
+def test_scenario_097_each_arrow_of_the_diagram_is_taken(template):
+    busy = [("create", "a", 60), ("submit", "a", 10), ("delete", "a", 0)]
+    empty = [("create", "b", 10), ("delete", "b", 0), ("create", "b", 5), ("resize", "b", 0)]
+
+    assert {(None, ACTIVE), (ACTIVE, DELETING)} == _live(template, busy)
+    drained = {(None, ACTIVE), (ACTIVE, DELETING), (DELETING, ARCHIVED)}
+    assert drained == _live(template, [*busy, ("wait", "a", 20), ("finish", "a", 0)])
+    assert ARROWS - drained | {(None, ACTIVE)} == _live(template, empty)
+
+
+def _live(template: Path, operations: list[tuple[str, str, int]]) -> set[Arrow]:
+    """Do one after the other, and look at the sum each time; all changes of state there were."""
     path = template.with_name(f"{time.monotonic_ns()}.db")
     path.write_bytes(template.read_bytes())
     store = Store.open(path)
     world = World(store)
-    states: dict[str, SubpoolState | None] = dict.fromkeys(NAMES)
+    seen: dict[str, SubpoolState] = {}
+    taken: set[Arrow] = set()
     try:
         for operation in operations:
             _attempt(world, *operation)
@@ -344,20 +359,31 @@ def test_scenarios_097_and_099_any_sequence_keeps_the_sum_and_the_diagram(templa
             assert total == shared + sum(quotas)
             assert all(type(each) is int and each >= 0 for each in (shared, *quotas))
             now = {each.subpool: each.state for each in members}
-            for name in NAMES:
-                assert states[name] is now.get(name) or (states[name], now[name]) in ARROWS
-                states[name] = now.get(name)
+            assert seen.keys() <= now.keys()
+            taken |= {(seen.get(name), now[name]) for name in now if seen.get(name) != now[name]}
+            # Only what is empty is archived, and only what is not is left to drain.
+            for name, state in now.items():
+                if state is not ACTIVE:
+                    assert (state is DELETING) == bool(_unfinished(world, name))
+            seen = now
         # What happened between two looks is in the history.
-        for name in now:
+        for name in seen:
             entries = subpools.subpool_history(world.site, world.admin, "team", name)
             lived = [SubpoolState(each.data["state"]) for each in entries]
-            changes = {pair for pair in pairwise([None, *lived]) if pair[0] is not pair[1]}
-            assert changes <= ARROWS
+            taken |= {pair for pair in pairwise([None, *lived]) if pair[0] is not pair[1]}
+        return taken
     finally:
         world.close()
         store.close()
         for each in path.parent.glob(f"{path.name}*"):
             each.unlink()
+
+
+def _unfinished(world: World, name: str) -> list[Workflow]:
+    found = query.list_workflows(
+        world.site, world.admin, query.Filter(pools=(f"team--{name}",))
+    ).workflows
+    return [each for each in found if not each.status.finished]
 
 
 def _attempt(world: World, operation: str, name: str, number: int) -> None:
@@ -372,11 +398,11 @@ def _attempt(world: World, operation: str, name: str, number: int) -> None:
             world.submit(number, f"team--{name}")
             world.settle()
         elif operation == "finish":
-            for each in query.list_workflows(
-                world.site, world.admin, query.Filter(pools=(f"team--{name}",))
-            ).workflows:
-                if not each.status.finished:
-                    world.cancel(each)
+            for each in _unfinished(world, name):
+                world.cancel(each)
+        elif operation == "wait":
+            world.time.pass_minutes(number)
+            world.settle()
         else:
             resize(world, 40 + number)()
     except (Invalid, NotFound, Conflict):

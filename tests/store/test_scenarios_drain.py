@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 
@@ -252,10 +253,30 @@ def test_scenario_090_archived_subpools_are_kept_with_all_that_was_in_them(divid
     divided.delete("a")
     divided.finish(workflow)
 
-    page = query.list_workflows(divided.site, divided.admin, Filter(pools=("team--a",)))
+    site, admin = divided.site, divided.admin
+    page = query.list_workflows(site, admin, Filter(pools=("team--a",)))
     assert [workflow.workflow_id] == [each.workflow_id for each in page.workflows]
-    assert SubpoolState.ARCHIVED is divided.state("a")
-    assert 3 == len(subpools.subpool_history(divided.site, divided.admin, "team", "a"))
+
+    def kept():
+        view = query.get_workflow(site, admin, workflow.workflow_id)
+        life = subpools.subpool_history(site, admin, "team", "a")
+        return divided.state("a"), msgspec.structs.replace(view, archived_ms=None), life
+
+    before = kept()
+    assert SubpoolState.ARCHIVED is before[0]
+    assert ["ACTIVE", "DELETING", "ARCHIVED"] == [each.data["state"] for each in before[2]]
+    # All that cleans up: old workflows are archived, and revisions removed from the history.
+    settings.patch_workflow_settings(site, admin, {"archive_after": "1d"})
+    divided.time.pass_minutes(1_000 * 24 * 60)
+    divided.settle()
+    assert query.get_workflow(site, admin, workflow.workflow_id).archived_ms is not None
+    for each in before[2]:
+        status, message = refusal(
+            history.remove_revision, site, admin, ConfigType.SUBPOOL, each.revision
+        )
+        assert (409, True) == (status, message.endswith("history of subpools is kept for good."))
+
+    assert before == kept()
 
 
 def test_scenarios_091_to_093_only_an_active_subpool_is_deleted(divided):

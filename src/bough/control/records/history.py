@@ -169,9 +169,15 @@ def remove_revision(site: Site, actor: Actor, config_type: ConfigType, revision:
     """Take a change out of the history; the latest of a kind, which is how things are, stays.
 
     Nothing else changes: not what is configured, nor what other revisions show, nor the audit.
+    The life of a subpool is never shortened: it is all that is left of one that was archived.
     """
     authorise(actor, Action.CONFIG_UPDATE, names=site.role_names)
     _check_number(config_type, revision)
+    if config_type is ConfigType.SUBPOOL:
+        raise Conflict(
+            f"Revision {revision} of {config_type} cannot be removed: "
+            "the history of subpools is kept for good."
+        )
     with site.store.write() as connection:
         found = record_store.revisions_numbered(connection, revision, (config_type,))
         if not found:

@@ -163,7 +163,7 @@ def tag_revision(
     Action.CONFIG_UPDATE,
 )
 def remove_revision(request: Visit, config_type: FromPath[str], revision: FromPath[int]) -> None:
-    """Take a change out of the history, unless it is the latest of its kind."""
+    """Take a change out of the history, but not the latest of its kind, nor one of a subpool."""
     site, actor = caller(request)
     history.remove_revision(site, actor, _config_type(config_type), revision)
 
