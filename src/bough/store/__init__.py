@@ -6,7 +6,7 @@
 - migration: bringing a database up to date; the steps are in `migrations`
 - dump: all rows as a file, and back
 - reserve: room inside the files of SQLite for when the disk is full
-- schema: the tables as they are now
+- schema: the tables as they are now, in a folder
 - rows: rows into model types
 - lease: which of several servers decides
 - notices: notices between servers that share a PostgreSQL database

@@ -18,7 +18,8 @@ from bough.model.workflow import (
     WorkflowStatus,
 )
 from bough.store.rows import read_all
-from bough.store.schema import ARCHIVE, ARCHIVED_STRETCHES, BIG, GROUPS, TASKS, WORKFLOWS
+from bough.store.schema import ARCHIVE, ARCHIVED_STRETCHES, GROUPS, TASKS, WORKFLOWS
+from bough.store.schema.columns import BIG
 
 
 class TaskFilter(msgspec.Struct, frozen=True):
