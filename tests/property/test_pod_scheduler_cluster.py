@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
-from bough.kube.client import WatchEvent, WatchEventKind
+from bough.kube.decoding import WatchEvent, WatchEventKind
 from bough.kube.objects import Kind
 from bough.kube.watching import Relisted
 from bough.model.policy import KAI, KAI_FAIR

@@ -15,7 +15,7 @@ from bough.control.pools.pool_config import PoolSetup
 from bough.control.pools.quota_tree import derive
 from bough.control.pools.stand_in_nodes import with_stand_ins
 from bough.control.scheduling.gang_terms import terms_of
-from bough.kube.client import WatchEvent, WatchEventKind
+from bough.kube.decoding import WatchEvent, WatchEventKind
 from bough.kube.objects import KubePod
 from bough.kube.watching import Relisted
 from bough.model.backend import GangTerms, Sight

@@ -10,7 +10,7 @@ import pytest
 
 from bough.kube import watching
 from bough.kube.back_off import BackOff
-from bough.kube.client import WatchEventKind
+from bough.kube.decoding import WatchEventKind
 from bough.kube.objects import PODS
 from bough.kube.watching import Follower, Relisted
 from tests.scripted_apiserver import (

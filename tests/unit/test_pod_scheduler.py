@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from bough.errors import Invalid, NotLeading
-from bough.kube.client import KubeClient, WatchEvent, WatchEventKind
+from bough.kube.client import KubeClient
+from bough.kube.decoding import WatchEvent, WatchEventKind
 from bough.kube.listening import parse_listen
 from bough.kube.watching import Follower, Relisted
 from bough.model.snapshot import Progress

@@ -3,6 +3,7 @@
 It knows nothing about pools, queues or tasks. In reading order:
 
 client          list, watch, create, delete, patch, bind, evict, log: one request per call
+decoding        objects, pages of lists and events of watches from what the apiserver sends
 watching        follows a kind for ever: lists, watches, and recovers from failures
 pulse           whether the apiserver answers at all, even while watches are silent
 objects         pods, nodes and other objects, reduced to the fields that we use

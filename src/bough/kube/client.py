@@ -13,18 +13,25 @@ through all failures, use `watching.Follower`.
 
 from __future__ import annotations
 
-import functools
-import logging
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from enum import StrEnum
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from bough.kube.access import Access
 from bough.kube.connections import Connections, Guard, Request, Stream
-from bough.kube.failures import Gone, KubeFailure, Unreachable, read_refusal
+from bough.kube.decoding import (
+    Listing,
+    WatchEvent,
+    log_lines,
+    read_event,
+    read_object,
+    read_page,
+    whole_lines,
+)
+from bough.kube.failures import Gone, KubeFailure
 from bough.kube.objects import Kind
 
 T = TypeVar("T")
@@ -35,10 +42,6 @@ PAGE = 500
 WATCH_SILENCE_S = 100.0
 #: A task may print nothing for long; TCP keepalive notices if its machine is gone.
 LOG_SILENCE_S = 3_600.0
-logger = logging.getLogger(__name__)
-#: The longest line of a watch; etcd stores objects of at most 1.5 MiB.
-MAXIMUM_LINE = 32 << 20
-MEBIBYTE = 1 << 20
 #: How much longer than the apiserver's own limit we wait for an answer.
 ANSWER_S = 2
 
@@ -51,33 +54,6 @@ class Patch(StrEnum):
     JSON = "application/json-patch+json"
     #: All fields that one manager wants; a missing object is created. Needs `manager`.
     APPLY = "application/apply-patch+yaml"
-
-
-class WatchEventKind(StrEnum):
-    """What happened to a watched object."""
-
-    ADDED = "ADDED"
-    MODIFIED = "MODIFIED"
-    DELETED = "DELETED"
-    #: No change; everything up to `version` has been reported.
-    BOOKMARK = "BOOKMARK"
-
-
-class WatchEvent(NamedTuple, Generic[T]):
-    """One event; the object of a bookmark has only a version."""
-
-    kind: WatchEventKind
-    object: T
-    #: The version from which to continue a watch.
-    version: str
-
-
-class Listing(NamedTuple, Generic[T]):
-    """All objects of a kind at one point in time."""
-
-    items: list[T]
-    #: The version from which to start a watch.
-    version: str
 
 
 class KubeClient:
@@ -112,7 +88,7 @@ class KubeClient:
             query = {**asked, "limit": str(page) if page else "", "continue": token}
             request = Request("GET", path(kind, namespace) + _query(query))
             try:
-                listed = _read_page(kind, self._connections.ask(request))
+                listed = read_page(kind, self._connections.ask(request))
             except Gone:
                 # The snapshot behind the first pages has expired: read everything in one request.
                 if not token:
@@ -152,8 +128,8 @@ class KubeClient:
         try:
             if opened is not None:
                 opened(stream)
-            for line in _lines(stream):
-                event = _read_event(line, kind)
+            for line in whole_lines(stream):
+                event = read_event(line, kind)
                 if event is not None:
                     yield event
         finally:
@@ -268,7 +244,7 @@ class KubeClient:
         try:
             if opened is not None:
                 opened(stream)
-            yield from _log_lines(stream)
+            yield from log_lines(stream)
         finally:
             stream.release()
 
@@ -295,7 +271,7 @@ class KubeClient:
         return msgspec.json.decode(answer) if answer else None
 
     def _object(self, kind: Kind[T], request: Request) -> T:
-        return _decode(_decoder(kind.type), self._connections.ask(request))
+        return read_object(kind, self._connections.ask(request))
 
 
 def path(kind: Kind[Any], namespace: str = "", name: str = "", below: str = "") -> str:
@@ -306,135 +282,6 @@ def path(kind: Kind[Any], namespace: str = "", name: str = "", below: str = "") 
     parts.append(kind.plural)
     parts += [quote(part, safe="") for part in (name, below) if part]
     return "/" + "/".join(parts)
-
-
-class _ListMeta(msgspec.Struct):
-    resource_version: str = msgspec.field(default="", name="resourceVersion")
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class _Listed(msgspec.Struct, Generic[T]):
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
-    items: list[T] | None = None
-
-
-class _WatchLine(msgspec.Struct):
-    type: str
-    object: msgspec.Raw
-
-
-class _Version(msgspec.Struct):
-    resource_version: str = msgspec.field(name="resourceVersion")
-    name: str = ""
-    namespace: str = ""
-
-
-class _Versioned(msgspec.Struct):
-    metadata: _Version
-
-
-_line_decoder = msgspec.json.Decoder(_WatchLine)
-_versioned_decoder = msgspec.json.Decoder(_Versioned)
-
-
-@functools.cache
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
-
-
-@functools.cache
-def _listing_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(_Listed[kind])
-
-
-def _decode(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
-    try:
-        return decoder.decode(body)
-    except msgspec.MsgspecError as error:
-        raise Unreachable(f"the answer is not what Kubernetes sends: {error}") from None
-
-
-def _read_page(kind: Kind[T], body: bytes) -> _Listed[T]:
-    """A page of a list.
-
-    Objects whose definition is not ours can hold anything: those that cannot be decoded are left
-    out, so that they do not hide the others.
-    """
-    try:
-        return _decode(_listing_decoder(kind.type), body)
-    except Unreachable:
-        if not kind.optional:
-            raise
-    page: _Listed[msgspec.Raw] = _decode(_listing_decoder(msgspec.Raw), body)
-    read = (_read_or_none(kind, each) for each in page.items or ())
-    return _Listed(page.metadata, [each for each in read if each is not None])
-
-
-def _read(kind: Kind[T], written: msgspec.Raw) -> T:
-    return _decode(_decoder(kind.type), written)
-
-
-def _read_or_none(kind: Kind[T], written: msgspec.Raw) -> T | None:
-    try:
-        return _read(kind, written)
-    except Unreachable as error:
-        meta = _decode(_versioned_decoder, written).metadata
-        name = f"{meta.namespace}/{meta.name}".lstrip("/")
-        logger.warning("%s %s is left out: %s", kind.plural, name, error.message)
-        return None
-
-
-def _read_event(line: bytes, kind: Kind[T]) -> WatchEvent[T] | None:
-    """The event in a line; unknown types of events are skipped."""
-    decoder = _decoder(kind.type)
-    told = _decode(_line_decoder, line)
-    if told.type == "ERROR":
-        raise read_refusal(0, told.object)
-    if told.type not in WatchEventKind.__members__:
-        return None
-    if told.type == WatchEventKind.BOOKMARK:
-        # A bookmark has fields that are null, which no object has: decode only its version.
-        version = _decode(_versioned_decoder, told.object).metadata.resource_version
-        plain = msgspec.json.encode({"metadata": {"resourceVersion": version}})
-        return WatchEvent(WatchEventKind.BOOKMARK, _decode(decoder, plain), version)
-    read = _read_or_none if kind.optional else _read
-    item = read(kind, told.object)
-    if item is None:
-        # An object that cannot be decoded counts as deleted: a list leaves it out as well.
-        meta = _decode(_versioned_decoder, told.object).metadata
-        plain = msgspec.json.encode({"metadata": meta})
-        return WatchEvent(WatchEventKind.DELETED, _decode(decoder, plain), meta.resource_version)
-    metadata = getattr(item, "metadata", None)
-    version = getattr(metadata, "resource_version", None)
-    if version is None:
-        version = _decode(_versioned_decoder, told.object).metadata.resource_version
-    return WatchEvent(WatchEventKind(told.type), item, version)
-
-
-def _lines(stream: Stream) -> Iterator[bytes]:
-    """Yield complete lines as they come; an incomplete one at the end is dropped."""
-    rest = b""
-    while block := stream.read():
-        if b"\n" not in block:
-            rest += block
-            if len(rest) > MAXIMUM_LINE:
-                raise Unreachable(f"a line of a watch is longer than {MAXIMUM_LINE} bytes")
-            continue
-        *whole, rest = (rest + block).split(b"\n")
-        yield from whole
-
-
-def _log_lines(stream: Stream) -> Iterator[bytes]:
-    """Yield lines with their line breaks; one longer than a mebibyte comes in parts."""
-    rest = b""
-    while block := stream.read():
-        *whole, rest = (rest + block).split(b"\n")
-        yield from (line + b"\n" for line in whole)
-        if len(rest) > MEBIBYTE:
-            yield rest
-            rest = b""
-    if rest:
-        yield rest
 
 
 def _pod(namespace: str, name: str) -> str:

@@ -22,8 +22,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 from bough.errors import BoughError
 from bough.kube.back_off import BackOff
-from bough.kube.client import KubeClient, WatchEvent, WatchEventKind
+from bough.kube.client import KubeClient
 from bough.kube.connections import Stream
+from bough.kube.decoding import WatchEvent, WatchEventKind
 from bough.kube.failures import Gone, KubeNotFound
 from bough.kube.objects import Kind
 

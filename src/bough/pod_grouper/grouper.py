@@ -18,7 +18,8 @@ from bough.errors import BoughError
 from bough.formats.kai.pod import GROUP_ANNOTATION, SUBGROUP_LABEL
 from bough.formats.live.objects import LivePod, LivePodGroup, LivePodSpec
 from bough.formats.live.owners import LiveOwner
-from bough.kube.client import KubeClient, WatchEvent, WatchEventKind
+from bough.kube.client import KubeClient
+from bough.kube.decoding import WatchEvent, WatchEventKind
 from bough.kube.failures import AlreadyExists, KubeNotFound
 from bough.kube.objects import Kind
 from bough.kube.watching import Follower, Relisted

@@ -24,7 +24,7 @@ from bough.formats.live.objects import (
     LivePriorityClass,
     LiveTopology,
 )
-from bough.kube.client import WatchEvent, WatchEventKind
+from bough.kube.decoding import WatchEvent, WatchEventKind
 from bough.kube.objects import Kind
 from bough.kube.watching import Relisted
 from bough.model.cluster import Topology

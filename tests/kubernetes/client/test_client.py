@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bough.kube.client import KubeClient, Patch, WatchEventKind
+from bough.kube.client import KubeClient, Patch
+from bough.kube.decoding import WatchEventKind
 from bough.kube.failures import (
     AlreadyExists,
     Busy,

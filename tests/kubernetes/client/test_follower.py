@@ -11,7 +11,8 @@ import pytest
 
 import bough.kube.client
 from bough.kube.back_off import BackOff
-from bough.kube.client import KubeClient, WatchEvent, WatchEventKind
+from bough.kube.client import KubeClient
+from bough.kube.decoding import WatchEvent, WatchEventKind
 from bough.kube.failures import KubeFailure, KubeNotFound
 from bough.kube.objects import PODS, KubePod
 from bough.kube.watching import Follower, Relisted

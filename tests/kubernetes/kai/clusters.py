@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bough.backends.kubernetes.kai.kai_objects import QUEUES, KaiQueue
-from bough.kube.client import KubeClient, Patch, WatchEventKind
+from bough.kube.client import KubeClient, Patch
+from bough.kube.decoding import WatchEventKind
 from bough.kube.failures import KubeNotFound
 from bough.kube.kubeconfig import find_access
 from bough.kube.objects import Kind, untyped

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from bough.kube.client import WatchEvent, WatchEventKind
+from bough.kube.decoding import WatchEvent, WatchEventKind
 from bough.kube.objects import untyped
 from bough.kube.watching import Follower, Relisted
 from tests.kubernetes.bed.audit import iterate_audit

@@ -27,7 +27,8 @@ from bough.backends.kubernetes.pod_view import TASK_CONTAINER, PodSight
 from bough.backends.kubernetes.pod_writer import PodWriter
 from bough.backends.kubernetes.work_queue import WorkQueue
 from bough.errors import NotLeading, Unavailable
-from bough.kube.client import KubeClient, WatchEvent, WatchEventKind
+from bough.kube.client import KubeClient
+from bough.kube.decoding import WatchEvent, WatchEventKind
 from bough.kube.failures import KubeFailure
 from bough.kube.objects import NODES, PODS, KubeNode, KubePod
 from bough.kube.pulse import Pulse

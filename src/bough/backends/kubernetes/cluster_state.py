@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from bough.backends.kubernetes.node_view import added, is_ready, offered, used
 from bough.backends.kubernetes.pod_view import is_over
-from bough.kube.client import WatchEvent, WatchEventKind
+from bough.kube.decoding import WatchEvent, WatchEventKind
 from bough.kube.objects import KubeNode, KubePod
 from bough.kube.watching import Relisted
 from bough.model.cluster import Resources

@@ -29,7 +29,8 @@ from bough.backends.kubernetes.kai.wanted_objects import Owner
 from bough.backends.kubernetes.names import SITE
 from bough.backends.kubernetes.options import KubernetesOptions
 from bough.backends.kubernetes.pod_view import PodSight
-from bough.kube.client import KubeClient, WatchEvent
+from bough.kube.client import KubeClient
+from bough.kube.decoding import WatchEvent
 from bough.kube.failures import KubeFailure
 from bough.kube.objects import KubePod
 from bough.kube.watching import Follower, Relisted

@@ -12,7 +12,7 @@ from bough.backends.kubernetes.group_services import GroupServices
 from bough.backends.kubernetes.kai.gang_manifest import POD_GROUPS, pod_group_name
 from bough.backends.kubernetes.names import GROUP_UUID, SITE
 from bough.backends.kubernetes.pod_manifest import Json
-from bough.kube.client import WatchEvent, WatchEventKind
+from bough.kube.decoding import WatchEvent, WatchEventKind
 from bough.kube.failures import AlreadyExists, Busy, KubeNotFound
 from bough.kube.objects import Kind, Meta
 from bough.kube.watching import Relisted
