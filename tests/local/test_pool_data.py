@@ -19,12 +19,8 @@ from bough.backends.local.command import Copy, PoolPlace
 from bough.backends.local.errors import CopyFailed
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.pool_data import trees
-from bough.backends.local.pool_data.pool_store import (
-    DRAFT_S,
-    LocalPoolData,
-    opened_pool,
-    space_folder,
-)
+from bough.backends.local.pool_data.pool_folder import opened_pool, space_folder
+from bough.backends.local.pool_data.pool_store import DRAFT_S, LocalPoolData
 from bough.errors import BoughError, Conflict, Invalid, Unavailable
 from bough.model.pool_data import ContentPart, DataEntry, PoolSpace
 

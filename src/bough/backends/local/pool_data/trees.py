@@ -25,7 +25,7 @@ from bough.backends.local.data.walking import READ_FILE, READ_FOLDER, Found, Wal
 from bough.backends.local.errors import CopyFailed
 from bough.backends.local.pool_data.contents import Contents, copy_hashed, hash_open
 from bough.backends.local.pool_data.index import Index
-from bough.backends.local.pool_data.pool_store import (
+from bough.backends.local.pool_data.pool_folder import (
     check_room,
     keep_contents,
     opened_pool,

@@ -15,7 +15,7 @@ from bough.backends.local.data.locations import results_folder, url_folder
 from bough.backends.local.data.paths import is_folder, shown
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.pool_data.pool_store import space_folder
+from bough.backends.local.pool_data.pool_folder import space_folder
 from bough.backends.local.preparation.accounts import can_read
 from bough.backends.local.preparation.layout import Surroundings, TaskLayout
 from bough.model.object_store import (
