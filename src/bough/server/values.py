@@ -1,4 +1,4 @@
-"""Times, amounts and query parameters as they are sent.
+"""Times, amounts, query parameters and notes on changes as they are sent.
 
 Times are UTC without a zone, which is what existing clients read.
 """
@@ -6,13 +6,29 @@ Times are UTC without a zone, which is what existing clients read.
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from typing import Protocol
 
 from bough.control.people import profiles
+from bough.control.recording import NO_NOTE, Note
 from bough.control.site import Site
 from bough.errors import Invalid
 from bough.model.access import Actor
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
+
+
+class Remark(Protocol):
+    """What a request says about the change that it makes."""
+
+    @property
+    def description(self) -> str:
+        """In the author's words."""
+        ...
+
+    @property
+    def tags(self) -> list[str]:
+        """By which it is found in the history."""
+        ...
 
 
 def time_text(at_ms: int | None) -> str | None:
@@ -111,3 +127,8 @@ def chosen_pools(
             "No pool selected!", hint="send pools or all_pools, or choose a pool in the profile"
         )
     return (chosen,)
+
+
+def read_note(sent: Remark | None) -> Note:
+    """The author's remark about a change; none was sent with `None`."""
+    return NO_NOTE if sent is None else Note(sent.description, tuple(sent.tags))

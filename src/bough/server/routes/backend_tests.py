@@ -8,10 +8,10 @@ from litestar.params import FromPath, JSONBody
 
 from bough.api.configs import BackendTestAnswer, ConfigNote, PatchConfigs, PutConfigs
 from bough.control.config import backend_tests
-from bough.control.recording import Note
 from bough.model.access import Action
 from bough.model.node_test import BackendTest
 from bough.server.declare import Visit, caller, route
+from bough.server.values import read_note
 
 _TESTS = "/api/configs/backend_test"
 
@@ -27,8 +27,7 @@ def list_backend_tests(request: Visit) -> dict[str, BackendTestAnswer]:
 def put_backend_tests(request: Visit, data: JSONBody[PutConfigs]) -> dict[str, BackendTestAnswer]:
     """Add or replace tests by name; `null` removes one that no backend names."""
     site, actor = caller(request)
-    note = Note(data.description, tuple(data.tags))
-    return _answers(backend_tests.put_tests(site, actor, data.configs, note))
+    return _answers(backend_tests.put_tests(site, actor, data.configs, read_note(data)))
 
 
 @route("GET", f"{_TESTS}/{{backend_test:str}}", Action.CONFIG_READ)
@@ -44,8 +43,7 @@ def put_backend_test(
 ) -> BackendTestAnswer:
     """Write one test of nodes."""
     site, actor = caller(request)
-    note = Note(data.description, tuple(data.tags))
-    written = backend_tests.put_tests(site, actor, {backend_test: data.configs}, note)
+    written = backend_tests.put_tests(site, actor, {backend_test: data.configs}, read_note(data))
     return _answer(backend_test, written[backend_test])
 
 
@@ -55,8 +53,9 @@ def patch_backend_test(
 ) -> BackendTestAnswer:
     """Change some fields of a test of nodes."""
     site, actor = caller(request)
-    note = Note(data.description, tuple(data.tags))
-    changed = backend_tests.patch_test(site, actor, backend_test, data.configs_dict, note)
+    changed = backend_tests.patch_test(
+        site, actor, backend_test, data.configs_dict, read_note(data)
+    )
     return _answer(backend_test, changed)
 
 
@@ -66,8 +65,7 @@ def delete_backend_test(
 ) -> None:
     """Remove a test of nodes that no backend names."""
     site, actor = caller(request)
-    note = Note() if data is None else Note(data.description, tuple(data.tags))
-    backend_tests.delete_test(site, actor, backend_test, note)
+    backend_tests.delete_test(site, actor, backend_test, read_note(data))
 
 
 def _answers(found: Mapping[str, BackendTest]) -> dict[str, BackendTestAnswer]:

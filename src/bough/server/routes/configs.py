@@ -33,13 +33,12 @@ from bough.control.config import (
 )
 from bough.control.nodes import backend_notes, node_cordon, node_list
 from bough.control.nodes.node_list import BackendView
-from bough.control.recording import Note
 from bough.errors import NotFound
 from bough.model.access import Action
 from bough.model.pool import ResourceAssertion
 from bough.model.settings import ServiceSettings
 from bough.server.declare import Visit, caller, route
-from bough.server.values import time_text
+from bough.server.values import read_note, time_text
 from bough.version import VERSION
 
 _TEMPLATES = "/api/configs/pod_template"
@@ -58,8 +57,7 @@ def get_settings(request: Visit) -> SettingsAnswer:
 def put_settings(request: Visit, data: JSONBody[PutConfigs]) -> SettingsAnswer:
     """Replace it; what is left out gets its default."""
     site, actor = caller(request)
-    note = Note(data.description, tuple(data.tags))
-    changed = settings.put_workflow_settings(site, actor, data.configs, note)
+    changed = settings.put_workflow_settings(site, actor, data.configs, read_note(data))
     return settings.settings_answer(changed)
 
 
@@ -67,8 +65,7 @@ def put_settings(request: Visit, data: JSONBody[PutConfigs]) -> SettingsAnswer:
 def patch_settings(request: Visit, data: JSONBody[PatchConfigs]) -> SettingsAnswer:
     """Change some of it."""
     site, actor = caller(request)
-    note = Note(data.description, tuple(data.tags))
-    changed = settings.patch_workflow_settings(site, actor, data.configs_dict, note)
+    changed = settings.patch_workflow_settings(site, actor, data.configs_dict, read_note(data))
     return settings.settings_answer(changed)
 
 
@@ -84,7 +81,7 @@ def put_policy(request: Visit, data: JSONBody[PutPolicy]) -> dict[str, Json]:
     """Replace it; what is left out is as in the preset."""
     site, actor = caller(request)
     written = policy.Written(data.configs, data.file, data.file_name)
-    return policy.put_policy(site, actor, written, Note(data.description, tuple(data.tags)))
+    return policy.put_policy(site, actor, written, read_note(data))
 
 
 @route("PATCH", "/api/configs/policy", Action.CONFIG_UPDATE)
@@ -92,7 +89,7 @@ def patch_policy(request: Visit, data: JSONBody[PatchPolicy]) -> dict[str, Json]
     """Change some of it, from the next cycle on; with a preset, all of it."""
     site, actor = caller(request)
     written = policy.Written(data.configs_dict, data.file, data.file_name)
-    return policy.patch_policy(site, actor, written, Note(data.description, tuple(data.tags)))
+    return policy.patch_policy(site, actor, written, read_note(data))
 
 
 @route("GET", "/api/configs/service", Action.CONFIG_READ)
@@ -106,7 +103,7 @@ def get_service(request: Visit) -> ServiceAnswer:
 def put_service(request: Visit, data: JSONBody[PutConfigs]) -> ServiceAnswer:
     """Replace its settings; what is left out gets its default."""
     site, actor = caller(request)
-    note, started = Note(data.description, tuple(data.tags)), _started_with(request)
+    note, started = read_note(data), _started_with(request)
     changed = service_settings.put_service_settings(site, actor, data.configs, started, note)
     return _service(request, changed)
 
@@ -115,7 +112,7 @@ def put_service(request: Visit, data: JSONBody[PutConfigs]) -> ServiceAnswer:
 def patch_service(request: Visit, data: JSONBody[PatchConfigs]) -> ServiceAnswer:
     """Change some of its settings: versions of clients, and how long tokens may be valid."""
     site, actor = caller(request)
-    note, started = Note(data.description, tuple(data.tags)), _started_with(request)
+    note, started = read_note(data), _started_with(request)
     changed = service_settings.patch_service_settings(site, actor, data.configs_dict, started, note)
     return _service(request, changed)
 
@@ -146,8 +143,7 @@ def change_backend(request: Visit, backend: FromPath[str], data: JSONBody[PutCon
     """Say something about a backend: a description, its dashboards, tests of its nodes."""
     shown = msgspec.to_builtins(_get_backend(request, backend))
     site, actor = caller(request)
-    note = Note(data.description, tuple(data.tags))
-    backend_notes.put_notes(site, actor, backend, data.configs, shown, note)
+    backend_notes.put_notes(site, actor, backend, data.configs, shown, read_note(data))
 
 
 @route("DELETE", "/api/configs/backend/{backend:str}", Action.CONFIG_UPDATE)
@@ -156,7 +152,7 @@ def delete_backend(
 ) -> None:
     """Forget a backend that no longer answers and that no pool uses, with its nodes."""
     site, actor = caller(request)
-    node_cordon.remove_backend(site, actor, backend, _note(data))
+    node_cordon.remove_backend(site, actor, backend, read_note(data))
 
 
 @route("GET", _TEMPLATES, Action.CONFIG_READ)
@@ -170,8 +166,7 @@ def list_pod_templates(request: Visit) -> dict[str, Json]:
 def put_pod_templates(request: Visit, data: JSONBody[PutConfigs]) -> dict[str, Json]:
     """Add or replace pod templates by name; `null` removes one that no pool names."""
     site, actor = caller(request)
-    note = Note(data.description, tuple(data.tags))
-    return pod_templates.put_templates(site, actor, data.configs, note)
+    return pod_templates.put_templates(site, actor, data.configs, read_note(data))
 
 
 @route("GET", f"{_TEMPLATES}/{{pod_template:str}}", Action.CONFIG_READ)
@@ -187,8 +182,7 @@ def put_pod_template(
 ) -> dict[str, Json]:
     """Write one pod template."""
     site, actor = caller(request)
-    note = Note(data.description, tuple(data.tags))
-    return pod_templates.put_templates(site, actor, {pod_template: data.configs}, note)[
+    return pod_templates.put_templates(site, actor, {pod_template: data.configs}, read_note(data))[
         pod_template
     ]
 
@@ -199,7 +193,7 @@ def delete_pod_template(
 ) -> None:
     """Remove a pod template that no pool names."""
     site, actor = caller(request)
-    pod_templates.delete_template(site, actor, pod_template, _note(data))
+    pod_templates.delete_template(site, actor, pod_template, read_note(data))
 
 
 @route("GET", _GROUP_TEMPLATES, Action.CONFIG_READ)
@@ -213,8 +207,7 @@ def list_group_templates(request: Visit) -> dict[str, Json]:
 def put_group_templates(request: Visit, data: JSONBody[PutConfigs]) -> dict[str, Json]:
     """Add or replace group templates by name; `null` removes one that no pool names."""
     site, actor = caller(request)
-    note = Note(data.description, tuple(data.tags))
-    return group_templates.put_templates(site, actor, data.configs, note)
+    return group_templates.put_templates(site, actor, data.configs, read_note(data))
 
 
 @route("GET", f"{_GROUP_TEMPLATES}/{{group_template:str}}", Action.CONFIG_READ)
@@ -230,9 +223,8 @@ def put_group_template(
 ) -> dict[str, Json]:
     """Write one group template."""
     site, actor = caller(request)
-    note = Note(data.description, tuple(data.tags))
     changes = {group_template: data.configs}
-    return group_templates.put_templates(site, actor, changes, note)[group_template]
+    return group_templates.put_templates(site, actor, changes, read_note(data))[group_template]
 
 
 @route("DELETE", f"{_GROUP_TEMPLATES}/{{group_template:str}}", Action.CONFIG_UPDATE)
@@ -241,7 +233,7 @@ def delete_group_template(
 ) -> None:
     """Remove a group template that no pool names."""
     site, actor = caller(request)
-    group_templates.delete_template(site, actor, group_template, _note(data))
+    group_templates.delete_template(site, actor, group_template, read_note(data))
 
 
 @route("GET", _VALIDATIONS, Action.CONFIG_READ)
@@ -257,9 +249,8 @@ def put_resource_validations(
 ) -> dict[str, list[ResourceRule]]:
     """Add or replace rules by name; `null` removes those of a name that no pool uses."""
     site, actor = caller(request)
-    note = Note(data.description, tuple(data.tags))
     changes = data.configs_dict
-    return _validations(resource_validations.put_validations(site, actor, changes, note))
+    return _validations(resource_validations.put_validations(site, actor, changes, read_note(data)))
 
 
 @route("GET", f"{_VALIDATIONS}/{{validation:str}}", Action.CONFIG_READ)
@@ -275,9 +266,10 @@ def put_resource_validation(
 ) -> list[ResourceRule]:
     """Write the rules of one name."""
     site, actor = caller(request)
-    note = Note(data.description, tuple(data.tags))
     changes = {validation: data.configs}
-    return _rules(resource_validations.put_validations(site, actor, changes, note)[validation])
+    return _rules(
+        resource_validations.put_validations(site, actor, changes, read_note(data))[validation]
+    )
 
 
 @route("DELETE", f"{_VALIDATIONS}/{{validation:str}}", Action.CONFIG_UPDATE)
@@ -286,7 +278,7 @@ def delete_resource_validation(
 ) -> None:
     """Remove the rules of a name that no pool uses."""
     site, actor = caller(request)
-    resource_validations.delete_validation(site, actor, validation, _note(data))
+    resource_validations.delete_validation(site, actor, validation, read_note(data))
 
 
 def _validations(
@@ -317,10 +309,6 @@ def _service(request: Visit, found: ServiceSettings) -> ServiceAnswer:
         cli_config=ClientVersions(**document["cli_config"]),
         service_auth=TokenTerms(**document["service_auth"]),
     )
-
-
-def _note(sent: ConfigNote | None) -> Note:
-    return Note() if sent is None else Note(sent.description, tuple(sent.tags))
 
 
 def _backend(request: Visit, view: BackendView) -> BackendLine:

@@ -23,7 +23,6 @@ from bough.api.pools import (
     RenamePool,
 )
 from bough.control.pools import pools, quotas
-from bough.control.recording import Note
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action
 from bough.model.pool import Platform, Pool
@@ -39,6 +38,7 @@ from bough.server.pool_documents import (
     resource_usage,
     show_pool,
 )
+from bough.server.values import read_note
 
 _PLATFORM = "/api/configs/pool/{pool:str}/platform/{platform:str}"
 
@@ -134,15 +134,14 @@ def put_configs(
     site, actor = caller(request)
     if not data.configs:
         raise Invalid("Send at least one pool in configs.")
-    return pools_answer(pools.put_pools(site, actor, data.configs, _note(data), plan=plan))
+    return pools_answer(pools.put_pools(site, actor, data.configs, read_note(data), plan=plan))
 
 
 @route("POST", "/api/configs/pool", Action.POOL_CREATE, Scope.BODY, status=201)
 def create_config(request: Visit, data: JSONBody[CreatePool]) -> PoolDocument:
     """Create a pool."""
     site, actor = caller(request)
-    note = _note(data)
-    pools.create_pool(site, actor, data.name, data.configs, note)
+    pools.create_pool(site, actor, data.name, data.configs, read_note(data))
     return show_pool(pools.get_pool(site, actor, data.name))
 
 
@@ -168,7 +167,7 @@ def put_config(
     is changed.
     """
     site, actor = caller(request)
-    note = _note(data)
+    note = read_note(data)
     return pool_answer(pools.put_pools(site, actor, {pool: data.configs}, note, plan=plan))
 
 
@@ -185,7 +184,7 @@ def patch_config(
     is changed.
     """
     site, actor = caller(request)
-    note = _note(data)
+    note = read_note(data)
     return pool_answer(pools.patch_pool(site, actor, pool, data.configs_dict, note, plan=plan))
 
 
@@ -193,8 +192,7 @@ def patch_config(
 def rename_config(request: Visit, pool: FromPath[str], data: JSONBody[RenamePool]) -> None:
     """Rename a pool; its workflows go with it."""
     site, actor = caller(request)
-    note = _note(data)
-    pools.rename_pool(site, actor, pool, data.new_name, note)
+    pools.rename_pool(site, actor, pool, data.new_name, read_note(data))
 
 
 @route("DELETE", "/api/configs/pool/{pool:str}", Action.POOL_DELETE, Scope.POOL)
@@ -226,7 +224,7 @@ def put_platform(
     # What is not sent is removed.
     removed = {} if before is None else dict.fromkeys(before.__struct_fields__)
     changes = {"platforms": {platform: {**removed, **data.configs}}}
-    pools.patch_pool(site, actor, pool, changes, _note(data))
+    pools.patch_pool(site, actor, pool, changes, read_note(data))
 
 
 @route("PUT", f"{_PLATFORM}/rename", Action.POOL_UPDATE, Scope.POOL)
@@ -242,7 +240,7 @@ def rename_platform(
     changes: dict[str, Json] = {"platforms": {platform: None, data.new_name: config}}
     if found.default_platform == platform:
         changes["default_platform"] = data.new_name
-    pools.patch_pool(site, actor, pool, changes, _note(data))
+    pools.patch_pool(site, actor, pool, changes, read_note(data))
 
 
 def _pool(request: Visit, name: str) -> Pool:
@@ -254,10 +252,6 @@ def _platform(pool: Pool, name: str) -> Platform:
     if name not in pool.platforms:
         raise NotFound(f"Platform {name} does not exist in pool {pool.name}!")
     return pool.platforms[name]
-
-
-def _note(data: PutConfigs | PatchConfigs | CreatePool | RenamePool) -> Note:
-    return Note(data.description, tuple(data.tags))
 
 
 HANDLERS = (

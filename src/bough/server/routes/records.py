@@ -27,7 +27,7 @@ from bough.model.access import Action, Effect, Role, Statement
 from bough.model.record import AuditEntry, ConfigType, Revision
 from bough.server.declare import Limit, Number, Offset, OptionalNumber, Visit, caller, route
 from bough.server.documents import config_revision, field_difference
-from bough.server.values import read_time_ms, time_text
+from bough.server.values import read_note, read_time_ms, time_text
 
 
 @route("GET", "/api/configs/role", Action.ROLE_READ)
@@ -52,8 +52,7 @@ def put_roles(request: Visit, data: JSONBody[PutRoles]) -> list[RoleAnswer]:
     """Write several roles, new or changed: all of them, or none."""
     site, actor = caller(request)
     written = [_written(str(each.get("name") or ""), each) for each in data.configs]
-    note = Note(data.description, tuple(data.tags))
-    return [_role(role) for role in users.put_roles(site, actor, written, note)]
+    return [_role(role) for role in users.put_roles(site, actor, written, read_note(data))]
 
 
 @route("PUT", "/api/configs/role/{role:str}", Action.ROLE_UPDATE)
@@ -63,7 +62,7 @@ def put_role(request: Visit, role: FromPath[str], data: JSONBody[PutRole]) -> Ro
     note = Note()
     written = Role(role, data.description, tuple(_statement(role, each) for each in data.policies))
     if data.configs is not None:
-        note, written = Note(data.description, tuple(data.tags)), _written(role, data.configs)
+        note, written = read_note(data), _written(role, data.configs)
     return _role(users.put_role(site, actor, written, note))
 
 

@@ -7,6 +7,7 @@ paths that existing clients know.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from typing import Annotated
 
 from anyio import to_thread
@@ -19,7 +20,7 @@ from bough.control.workflows import sessions as use_case
 from bough.errors import Invalid
 from bough.model.access import Action
 from bough.model.session import SessionKind, SessionRequest
-from bough.server.declare import Visit, caller, route
+from bough.server.declare import Declared, Handler, Visit, caller, route
 from bough.server.permissions import Scope
 from bough.server.serve_session import check_upgrade, hand_over, serve
 from bough.server.sessions import Sessions
@@ -111,15 +112,20 @@ def rsync_task(request: Visit, workflow: FromPath[str], task: FromPath[str]) -> 
     return found
 
 
-@route(
-    "GET",
-    f"{_ROUTER}/exec/{{workflow:str}}/client/{{key:str}}",
-    Action.WORKFLOW_EXEC,
-    Scope.OWN_WORKFLOW,
-    answer=str,
-    # No description has websockets.
-    include_in_schema=False,
-)
+def _websocket(name: str, action: Action) -> Callable[[Handler], Declared]:
+    """Declare where the websockets of a kind of sessions are opened."""
+    return route(
+        "GET",
+        f"{_ROUTER}/{name}/{{workflow:str}}/client/{{key:str}}",
+        action,
+        Scope.OWN_WORKFLOW,
+        answer=str,
+        # No description has websockets.
+        include_in_schema=False,
+    )
+
+
+@_websocket("exec", Action.WORKFLOW_EXEC)
 async def connect_exec(
     request: Visit, workflow: FromPath[str], key: FromPath[str]
 ) -> Response[str]:
@@ -127,15 +133,7 @@ async def connect_exec(
     return await _connect(request, SessionKind.EXEC, workflow, key)
 
 
-@route(
-    "GET",
-    f"{_ROUTER}/portforward/{{workflow:str}}/client/{{key:str}}",
-    Action.WORKFLOW_PORT_FORWARD,
-    Scope.OWN_WORKFLOW,
-    answer=str,
-    # No description has websockets.
-    include_in_schema=False,
-)
+@_websocket("portforward", Action.WORKFLOW_PORT_FORWARD)
 async def connect_port(
     request: Visit, workflow: FromPath[str], key: FromPath[str]
 ) -> Response[str]:
@@ -143,15 +141,7 @@ async def connect_port(
     return await _connect(request, SessionKind.PORT_FORWARD, workflow, key)
 
 
-@route(
-    "GET",
-    f"{_ROUTER}/rsync/{{workflow:str}}/client/{{key:str}}",
-    Action.WORKFLOW_RSYNC,
-    Scope.OWN_WORKFLOW,
-    answer=str,
-    # No description has websockets.
-    include_in_schema=False,
-)
+@_websocket("rsync", Action.WORKFLOW_RSYNC)
 async def connect_rsync(
     request: Visit, workflow: FromPath[str], key: FromPath[str]
 ) -> Response[str]:
