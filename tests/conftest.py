@@ -1,12 +1,21 @@
-"""Settings for all tests: no deadlines (machines are shared), many more examples in the soak."""
+"""Settings for all tests: no deadlines (machines are shared), many more examples in the soak.
+
+And the databases that folders of tests share: each test process makes and migrates them once.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from tests.store.databases import PostgresServer, SqliteFiles
 
 # What is printed is compared, wherever and by whatever the tests were started.
 os.environ["TZ"] = "UTC"
@@ -21,7 +30,7 @@ for _number in (signal.SIGINT, signal.SIGQUIT):
             signal.default_int_handler if _number is signal.SIGINT else signal.SIG_DFL,
         )
 
-settings.register_profile("default", deadline=None, max_examples=50, print_blob=True)
+settings.register_profile("default", deadline=None, max_examples=30, print_blob=True)
 settings.register_profile(
     "soak",
     settings.get_profile("default"),
@@ -29,3 +38,19 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def sqlite_files(tmp_path_factory: pytest.TempPathFactory) -> SqliteFiles:
+    # Tests without a database do not import all that one needs.
+    from tests.store.databases import SqliteFiles
+
+    return SqliteFiles(tmp_path_factory.mktemp("sqlite"))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    from tests.store.databases import postgres_server
+
+    with postgres_server() as server:
+        yield server

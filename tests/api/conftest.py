@@ -6,18 +6,6 @@ import pytest
 
 from tests.api.house import House
 from tests.api.tour import Visited, visit_all
-from tests.store.databases import SqliteFiles, postgres_server
-
-
-@pytest.fixture(scope="session")
-def sqlite_files(tmp_path_factory):
-    return SqliteFiles(tmp_path_factory.mktemp("sqlite"))
-
-
-@pytest.fixture(scope="session")
-def postgres():
-    with postgres_server() as server:
-        yield server
 
 
 @pytest.fixture

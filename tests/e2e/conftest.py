@@ -9,13 +9,6 @@ import pytest
 
 from tests.e2e.local import Hosting, Local, hosting, serving_locally
 from tests.e2e.served import Served, serving
-from tests.store.databases import postgres_server
-
-
-@pytest.fixture(scope="session")
-def postgres():
-    with postgres_server() as server:
-        yield server
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

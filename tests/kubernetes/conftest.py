@@ -11,13 +11,6 @@ import pytest
 from tests.kubernetes.bed.build import NoGo
 from tests.kubernetes.bed.cluster import Bed
 from tests.kubernetes.served import Clustered, add_nodes, clustered
-from tests.store.databases import postgres_server
-
-
-@pytest.fixture(scope="session")
-def postgres():
-    with postgres_server() as server:
-        yield server
 
 
 def make_bed(*sizes: int, native_groups: bool = True) -> Iterator[Bed]:

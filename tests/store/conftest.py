@@ -4,19 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.store.databases import KINDS, SqliteFiles, postgres_server
+from tests.store.databases import KINDS
 from tests.store.world import World
-
-
-@pytest.fixture(scope="session")
-def sqlite_files(tmp_path_factory):
-    return SqliteFiles(tmp_path_factory.mktemp("sqlite"))
-
-
-@pytest.fixture(scope="session")
-def postgres():
-    with postgres_server() as server:
-        yield server
 
 
 def pytest_generate_tests(metafunc):
