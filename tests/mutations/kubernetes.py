@@ -30,6 +30,24 @@ MUTATIONS = (
         "tests/unit/test_kai_gangs.py",
     ),
     Mutation(
+        "what people delete soon after an eviction counts as evicted",
+        "return message if at_ms >= created_ms and apart_ms",
+        "return message if apart_ms",
+        "tests/unit/test_kai_gangs.py",
+    ),
+    Mutation(
+        "a gang waits for pods of a JobSet that have completed",
+        "_pods_of_job(written.template.spec, 0)) - progress.spared)",
+        "_pods_of_job(written.template.spec, 0)))",
+        "tests/unit/test_pod_grouper_progress.py",
+    ),
+    Mutation(
+        "a PodGroup is made of an owner that describes none",
+        "    if problem is not None:\n        raise Invalid",
+        "    if False:\n        raise Invalid",
+        "tests/unit/test_pod_grouper_progress.py",
+    ),
+    Mutation(
         "a pod that waits for KAI is given up as one that does not start",
         "if self.pod is not None and not self.node:\n",
         "if False:\n",

@@ -135,8 +135,20 @@ def test_a_pod_was_evicted_if_kai_said_so_when_it_was_deleted(at: str, why: str)
     assert evictions.take(event(f"2026-01-31T{at}", reason="Scheduled")) is None
 
     assert at_ms is not None
-    assert why == evictions.of("g1", at_ms)
-    assert "" == evictions.of("other", at_ms)
+    assert why == evictions.of("g1", 0, at_ms)
+    assert "" == evictions.of("other", 0, at_ms)
+
+
+def test_an_eviction_is_not_of_pods_that_came_after_it():
+    (at_ms,) = [deleted_ms(pod(deleted=True))]
+    assert at_ms is not None
+    evictions = Evictions()
+    evictions.take(event("2026-01-31T23:59:40Z"))
+
+    assert "for b" == evictions.of("g1", at_ms - 19_000, at_ms)
+    assert "" == evictions.of("g1", at_ms - 18_000, at_ms)
+    # No server was there to see when it was deleted.
+    assert ["for b", ""] == [evictions.of("g1", at_ms - ms, None) for ms in (3_600_000, 18_000)]
 
 
 def attempt(found: KubePod) -> PodAttempt:

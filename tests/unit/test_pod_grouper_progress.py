@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.formats.live.owners import LiveOwner
+from bough.formats.live.owners import LiveOwner, controller_of
 from bough.model.problem import MAXIMUM_TEXT
 from bough.pod_grouper.job_progress import JobProgress
 from bough.pod_grouper.workloads import MOST_PODS, Progress
@@ -238,7 +238,8 @@ def test_sums_of_progress_are_those_of_the_jobs_that_are_there(steps: list[tuple
 def sums(there: dict[str, LiveOwner]) -> dict[str, dict[str, Progress]]:
     found: dict[str, dict[str, Progress]] = {"set": {}, "other": {}}
     for job in there.values():
-        above = (job.metadata.owner_references or ())[0]
+        above = controller_of(job.metadata)
+        assert above is not None
         name = (job.metadata.labels or {})[REPLICATED]
         one = JobProgress()
         one.put(job)

@@ -64,6 +64,8 @@ class PodAttempt:
     #: Whether its pod was gone before this server saw it, without completing: it may have left
     #: data.
     unseen: bool = False
+    #: When it started, if its pod was gone before this server saw it.
+    ran_since_ms: int | None = None
     #: Whether the data that it left on the claim is deleted, or will stay for good.
     data_dropped: bool = False
     #: Why it could not be created yet.

@@ -254,6 +254,7 @@ class KubernetesBackend(PodFiles):
         self._attempts[launch.attempt] = known
         if launch.started_ms is not None:
             known.gone = known.unseen = True
+            known.ran_since_ms = launch.started_ms
             known.put(PodSight(Sight.LOST, "Its pod is gone."), now_ms)
         return known
 

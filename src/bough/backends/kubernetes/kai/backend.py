@@ -14,6 +14,7 @@ from bough.backends.kubernetes.kai.evictions import (
     KUBE_EVENTS,
     Evictions,
     KubeEvent,
+    created_ms,
     deleted_ms,
 )
 from bough.backends.kubernetes.kai.gang_manifest import let_kai_place, pod_group, pod_group_name
@@ -140,6 +141,13 @@ class KaiBackend(KubernetesBackend):
 
     # Orders
 
+    def _accept(self, launch: Launch) -> PodAttempt:
+        known = super()._accept(launch)
+        if known.ran_since_ms is not None:
+            known.group = launch.about.get("group_uuid", "")
+            self._judge_loss(known)
+        return known
+
     def _prepare(self, known: PodAttempt, start: Start, launch: Launch) -> None:
         super()._prepare(known, start, launch)
         terms, objects = start.gang, known.objects
@@ -223,12 +231,18 @@ class KaiBackend(KubernetesBackend):
 
     def _judge_deletion(self, known: PodAttempt) -> None:
         """Check whether KAI said that it evicted the gang of a deleted pod."""
-        pod = known.pod
-        if pod is None or known.evicted or known.told:
+        if known.evicted or known.told:
             return
-        at_ms = deleted_ms(pod)
-        if at_ms is not None:
-            known.evicted = self._evictions.of(pod_group_name(known.group), at_ms)
+        pod, name = known.pod, pod_group_name(known.group)
+        if pod is None:
+            since_ms = known.ran_since_ms
+            known.evicted = "" if since_ms is None else self._evictions.of(name, since_ms, None)
+        elif (at_ms := deleted_ms(pod)) is not None:
+            known.evicted = self._evictions.of(name, created_ms(pod), at_ms)
+
+    def _judge_loss(self, known: PodAttempt) -> None:
+        self._judge_deletion(known)
+        known.correct_loss(self._now_ms(), _WORD_MS)
 
     def _hear_events(self, heard: Relisted[KubeEvent] | WatchEvent[KubeEvent]) -> None:
         events = heard.items if isinstance(heard, Relisted) else (heard.object,)
@@ -236,8 +250,7 @@ class KaiBackend(KubernetesBackend):
             named = {name for each in events if (name := self._evictions.take(each)) is not None}
             for each in self._attempts.values():
                 if each.group and pod_group_name(each.group) in named:
-                    self._judge_deletion(each)
-                    each.correct_loss(self._now_ms(), _WORD_MS)
+                    self._judge_loss(each)
         if named:
             self._wake()
 

@@ -1,7 +1,8 @@
 """What KAI evicted, from its Events on PodGroups; told apart from what people deleted.
 
 KAI deletes the pods that it evicts, just as people delete pods. Its Event names only the gang, so
-a pod of that gang that was deleted at about the same time counts as evicted.
+a pod of that gang that was deleted at about the same time counts as evicted, unless it was created
+after the Event: it is of the next attempt then, as the PodGroup of a gang keeps its name.
 """
 
 from __future__ import annotations
@@ -58,14 +59,23 @@ class Evictions:
             self._last[about.name] = event.at_ms, event.message or EVICT
         return about.name
 
-    def of(self, pod_group: str, deleted_ms: int) -> str:
-        """Why a pod deleted at this time was evicted; empty if it was not."""
+    def of(self, pod_group: str, created_ms: int, deleted_ms: int | None) -> str:
+        """Why a pod created and deleted at these times was evicted; empty if it was not.
+
+        deleted_ms:  `None` if no server was there to see when.
+        """
         at_ms, message = self._last.get(pod_group, (0, ""))
-        return message if message and abs(at_ms - deleted_ms) <= _APART_MS else ""
+        apart_ms = 0 if deleted_ms is None else abs(at_ms - deleted_ms)
+        return message if at_ms >= created_ms and apart_ms <= _APART_MS else ""
 
     def forget(self, pod_group: str) -> None:
         """Nothing is left of a gang: forget its eviction."""
         self._last.pop(pod_group, None)
+
+
+def created_ms(pod: KubePod) -> int:
+    """When a pod was created, by the apiserver's clock."""
+    return time_ms(pod.metadata.creation_timestamp or "")
 
 
 def deleted_ms(pod: KubePod) -> int | None:
