@@ -94,6 +94,20 @@ def test_a_backend_that_fails_fails_alone(tmp_path: Path) -> None:
         assert _fault(running, "east") is None
 
 
+def test_each_backend_of_a_file_says_who_decides_places(tmp_path: Path) -> None:
+    text = """
+    backends:
+      - {name: east, kind: kubernetes}
+      - {name: west, kind: kubernetes, options: {decider: kai, namespace: other}}
+      - {name: south, kind: kubernetes, options: {decider: bough, namespace: third}}
+    """
+    settings = write(tmp_path, text)
+    places = {
+        each.name: each.abilities(settings).places_tasks for each in chosen_backends(settings)
+    }
+    assert {"east": True, "west": False, "south": True} == places
+
+
 def _fault(running: RunningLoop, name: str) -> str | None:
     with running.site.store.read() as connection:
         return node_store.backends(connection)[name].fault

@@ -237,6 +237,8 @@ class _Planning:
         if there is None or content_of(there) == content_of(item):
             self._have(kind, item, found, Phase.FRAME)
             return
+        if self._is_held(kind, there):
+            return
         drift = drift_of(item, there)
         self.changes.append(Change(Phase.FRAME, Verb.REMAKE, kind, item, there, drift))
 
@@ -253,7 +255,7 @@ class _Planning:
             name = each.metadata.name
             if name in used:
                 self.troubles.append(f"{kind} {name} is not removed yet: it is still used.")
-            else:
+            elif not self._is_held(kind, each):
                 self.changes.append(Change(Phase.FRAME, Verb.DELETE, kind, each, each))
 
     def _drop_queues(self) -> None:
@@ -266,14 +268,25 @@ class _Planning:
             name = each.metadata.name
             phase = Phase.POOLS_SHRINK if name in parents else Phase.LEAVES_SHRINK
             if not below[name] and name not in self._used.queues:
-                below[each.spec.parent_queue] -= 1
-                self.changes.append(Change(phase, Verb.DELETE, _QUEUE, each, each))
-                continue
-            why = "there are queues below it" if below[name] else "pods name it"
-            self.troubles.append(f"Queue {name} is not removed yet: {why}.")
+                if not self._is_held(_QUEUE, each):
+                    below[each.spec.parent_queue] -= 1
+                    self.changes.append(Change(phase, Verb.DELETE, _QUEUE, each, each))
+                    continue
+            else:
+                why = "there are queues below it" if below[name] else "pods name it"
+                self.troubles.append(f"Queue {name} is not removed yet: {why}.")
             if quota_of(each) > 0:
                 empty = _without_quota(each)
                 self.changes.append(Change(phase, Verb.UPDATE, _QUEUE, empty, each))
+
+    def _is_held(self, kind: str, there: KaiObject) -> bool:
+        """Whether an object was told to go already, and stays: to say so again is of no use."""
+        if there.metadata.deletion_timestamp is None:
+            return False
+        holders = ", ".join(there.metadata.finalizers) or "none"
+        text = f"is being deleted, and waits for its finalizers: {holders}."
+        self.troubles.append(f"{kind} {there.metadata.name} {text}")
+        return True
 
     # Objects that are not ours
 
