@@ -37,7 +37,7 @@ from bough.model.remedy import (
 )
 from bough.model.snapshot import Snapshot
 from bough.model.workload import Flavor, LocalQueue
-from bough.tools.fair_source import FairSource
+from bough.tools.fair_remedies import FairSource
 from tests.worlds_explain import GPU, RED, ROOT, gang, held, kueue_world, quota, workload, world
 
 

@@ -14,7 +14,7 @@ The command line finds a tool by its name and only prints what the tool answers.
     load_snapshot       files into a snapshot and its policy
     fair_queues         queues of KAI, and what would be fair now
     remedy_sources      remedies as changes of the objects in the files
-    fair_source         the part of them that changes queues of KAI
-    kueue_source        the part of them that changes objects of Kueue
+    fair_remedies       the part of them that changes queues of KAI
+    kueue_remedies      the part of them that changes objects of Kueue
     answer              problems as plain data
 """

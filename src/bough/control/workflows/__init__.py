@@ -12,7 +12,7 @@ Submitting, in the order of a submission:
 - running_inputs: waits for workflows that have not left its inputs yet
 - data_urls: whether the data of pools that tasks name exists, and is open to the submitter
 - store_urls: whether the submitter has credentials for the object stores that tasks name
-- target: the pool that a workflow goes to, held while it is written
+- target_pool: the pool that a workflow goes to, held while it is written
 - admission: which workflows a pool takes; pure
 - resource_rules: whether a task asks for what rules of its pool allow; pure
 - submit_warnings: what the submitter should know although it is accepted

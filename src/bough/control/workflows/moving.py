@@ -20,7 +20,7 @@ from bough.control.workflows.admission import TargetPool
 from bough.control.workflows.archive import missing
 from bough.control.workflows.lifecycle import limit_of
 from bough.control.workflows.new_records import cut_timeouts
-from bough.control.workflows.target import enter, find_target, hold_setup
+from bough.control.workflows.target_pool import enter, find_target, hold_setup
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor
 from bough.model.record import EventKind

@@ -29,7 +29,7 @@ from bough.control.workflows.read_submission import check_uses
 from bough.control.workflows.specs import image_warnings
 from bough.control.workflows.store_urls import open_stores
 from bough.control.workflows.submit_warnings import cautions, most_needed
-from bough.control.workflows.target import authorise_target, draw_number, enter
+from bough.control.workflows.target_pool import authorise_target, draw_number, enter
 from bough.errors import Conflict, Invalid, Refused, Unavailable
 from bough.model.access import Action, Actor
 from bough.model.pool import DefaultLimits, PoolStatus
