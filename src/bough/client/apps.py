@@ -67,7 +67,7 @@ class Apps:
         return self._transport.send(NewAppVersion, "PATCH", path_of("app", "user", name), text)
 
     def rename(self, name: str, new_name: str) -> str:
-        """Give an app another name."""
+        """Rename an app."""
         return self._transport.send(str, "POST", path_of("app", "user", name, "rename"), new_name)
 
     def delete(self, name: str, version: int | None = None) -> DeletedVersions:

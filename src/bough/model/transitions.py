@@ -70,9 +70,9 @@ _STANDING = (*QUEUED, *HOLDING)
 
 TASK_TRANSITIONS: tuple[Transition[TaskStatus], ...] = (
     Transition(_E.QUEUE, (None,), _T.SCHEDULING, "submitted, or another attempt of a task"),
-    Transition(_E.HOLD_BACK, (None,), _T.WAITING, "submitted; what it comes after is not over"),
+    Transition(_E.HOLD_BACK, (None,), _T.WAITING, "submitted; what it waits for has not ended"),
     Transition(
-        _E.RELEASE, (_T.WAITING,), _T.SCHEDULING, "what it comes after is over as it must be"
+        _E.RELEASE, (_T.WAITING,), _T.SCHEDULING, "all that it waits for has ended as it must"
     ),
     Transition(_E.BIND, QUEUED, _T.INITIALIZING, "a plan has given it a node and its GPUs"),
     Transition(_E.RUN, (_T.INITIALIZING,), _T.RUNNING, "its backend sees it run"),
@@ -161,9 +161,9 @@ _FAILURES = (
 
 GROUP_TRANSITIONS: tuple[Transition[TaskStatus], ...] = (
     Transition("queue", (None,), _T.SCHEDULING, "submitted"),
-    Transition("hold_back", (None,), _T.WAITING, "submitted; what it comes after is not over"),
+    Transition("hold_back", (None,), _T.WAITING, "submitted; what it waits for has not ended"),
     Transition(
-        "release", (_T.WAITING,), _T.SCHEDULING, "what it comes after is over as it must be"
+        "release", (_T.WAITING,), _T.SCHEDULING, "all that it waits for has ended as it must"
     ),
     Transition("bind", QUEUED, _T.INITIALIZING, "its tasks have got their nodes together"),
     Transition("run", (_T.INITIALIZING,), _T.RUNNING, "one of its tasks runs, or has ended"),
@@ -173,9 +173,9 @@ GROUP_TRANSITIONS: tuple[Transition[TaskStatus], ...] = (
         _T.SCHEDULING,
         "all that it had is gone; it waits for another attempt",
     ),
-    Transition("complete", HOLDING, _T.COMPLETED, "all tasks are over, and those that count well"),
+    Transition("complete", HOLDING, _T.COMPLETED, "all have ended; tasks that count completed"),
     *(
-        Transition("fail", HOLDING, status, "all tasks are over, and one that counts not well")
+        Transition("fail", HOLDING, status, "all have ended; a task that counts failed")
         for status in _FAILURES
     ),
     Transition(
@@ -189,10 +189,10 @@ WORKFLOW_TRANSITIONS: tuple[Transition[WorkflowStatus], ...] = (
     Transition("submit", (None,), _W.PENDING, "accepted"),
     Transition("refuse", (None,), _W.FAILED_SUBMISSION, "asks for more than its pool guarantees"),
     Transition("run", (_W.PENDING,), _W.RUNNING, "one of its groups runs"),
-    Transition("queue_again", (_W.RUNNING,), _W.PENDING, "all groups that are not over wait"),
+    Transition("queue_again", (_W.RUNNING,), _W.PENDING, "all groups that have not ended wait"),
     Transition("complete", ALIVE, _W.COMPLETED, "all groups are completed"),
     *(
-        Transition("fail", ALIVE, _W(status.value), "all groups are over, and one has failed")
+        Transition("fail", ALIVE, _W(status.value), "all groups have ended, and one has failed")
         for status in (*_FAILURES, _T.FAILED_QUEUE_TIMEOUT)
     ),
     Transition("cancel", ALIVE, _W.FAILED_CANCELED, "it was cancelled"),

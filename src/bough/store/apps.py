@@ -67,7 +67,7 @@ def of_uuids(connection: sa.Connection, uuids: Iterable[str]) -> dict[str, App]:
 
 
 def rename(connection: sa.Connection, uuid: str, name: str) -> None:
-    """Give an app another name."""
+    """Rename an app."""
     connection.execute(sa.update(APPS).where(APPS.c.uuid == uuid).values(name=name))
 
 

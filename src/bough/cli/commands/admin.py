@@ -26,8 +26,8 @@ def admin() -> None:
 def rotate_key(data: str, database: str | None, key_file: str | None, format_type: str) -> None:
     """Encrypt all credentials with a new key, and forget the old one.
 
-    Passes are signed with a new key, too, so those from before end. Servers may run meanwhile. Copy
-    the key file to the other servers on the same database.
+    Passes are signed with a new key as well, so existing ones become invalid. Servers may run
+    meanwhile. Copy the key file to the other servers on the same database.
     """
     path = None if key_file is None else Path(key_file)
     settings = server("settings").Settings(data=Path(data), database=database, key_file=path)
@@ -47,9 +47,9 @@ def rotate_key(data: str, database: str | None, key_file: str | None, format_typ
 def recover(data: str, database: str | None, format_type: str) -> None:
     """Make a new token for an administrator.
 
-    For when no administrator can log in any more. It works while the server runs and while it does
-    not. The token is written to a file in the data folder, readable by its owner alone; the name of
-    the file is printed. The audit tells of it.
+    For when no administrator can log in any more. It works whether the server runs or not. The
+    token is written to a file in the data folder that only its owner can read; the name of the file
+    is printed. The audit records it.
     """
     settings = server("settings").Settings(data=Path(data), database=database)
     made = server("recovery").recover_administrator(settings)

@@ -163,7 +163,7 @@ def delete(
 @format_option
 @click.pass_context
 def rename(context: click.Context, name: str, new_name: str, force: bool, format_type: str) -> None:
-    """Give an app another name."""
+    """Rename an app."""
     question = f"Rename app {printable(name)} to {printable(new_name)}?"
     if not force and not click.confirm(question, err=True):
         context.exit(INTERRUPTED)

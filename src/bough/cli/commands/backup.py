@@ -58,7 +58,7 @@ def backup(
 @click.option(
     "--replace",
     is_flag=True,
-    help="Delete what the database has. What runs and is not in the backup is ended.",
+    help="Delete what the database has. Tasks that run and are not in the backup are ended.",
 )
 @format_option
 def restore(

@@ -66,9 +66,9 @@ class RunCommand(Command):
 )
 @click.argument("command", metavar="[--] COMMAND...", nargs=-1, required=True)
 @click.option("--gpus", "-g", type=click.IntRange(0), default=0, show_default=True, help="GPUs.")
-@click.option("--cpus", metavar="N", help="CPUs, as 4 or 500m.")
-@click.option("--memory", metavar="SIZE", help="Memory, as 16Gi.")
-@click.option("--storage", metavar="SIZE", help="Disk, as 10Gi.")
+@click.option("--cpus", metavar="N", help="CPUs, like 4 or 500m.")
+@click.option("--memory", metavar="SIZE", help="Memory, like 16Gi.")
+@click.option("--storage", metavar="SIZE", help="Disk, like 10Gi.")
 @click.option(
     "--pool",
     "-p",
@@ -99,7 +99,7 @@ class RunCommand(Command):
 )
 @click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Add a label.")
 @click.option("--name", help="The workflow's name (default: the name of the program).")
-@click.option("--timeout", metavar="TIME", help="End it when it has run so long, as 8h.")
+@click.option("--timeout", metavar="TIME", help="End it after this time, like 8h.")
 @start_options
 @upload_option
 @click.option("--detach", "-d", is_flag=True, help="Only submit it, and do not wait.")
@@ -118,8 +118,8 @@ def run(
 ) -> None:
     """Run a command, print its output, end with its exit code.
 
-    The exit code is 125 where it could not be run, and 130 where this command was interrupted;
-    then it asks whether to cancel the workflow or to let it run.
+    The exit code is 125 if it could not be run. If you interrupt this command, it asks whether to
+    cancel the workflow or to let it run, and ends with 130.
     """
     text = _spec(command, options)
     if dry_run:

@@ -116,7 +116,7 @@ class _Serve(Command):
     "--notifications",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="A file that lets users be told by e-mail and webhooks, and says where.",
+    help="A file that turns on notifications by e-mail and webhook, and says where they can go.",
 )
 @click.option(
     "--backends",
@@ -162,7 +162,7 @@ class _Serve(Command):
     type=click.IntRange(32, 100_000),
     default=2_000,
     show_default=True,
-    help="How many connections there can be at one time, as far as the limit of open files allows.",
+    help="The most connections at a time, as far as the limit of open files allows.",
 )
 @click.option(
     "--connections-per-address",
@@ -170,7 +170,7 @@ class _Serve(Command):
     type=click.IntRange(1, 100_000),
     default=1_000,
     show_default=True,
-    help="How many of them one address can have; one that is named by --trust-proxy can have all.",
+    help="The most connections of one address; one that --trust-proxy names can have all.",
 )
 @click.option(
     "--private/--not-private",

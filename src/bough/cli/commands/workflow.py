@@ -248,7 +248,9 @@ def cancel(
 
 @workflow.command()
 @ids_argument
-@click.option("--timeout", "timeout_s", metavar="SECONDS", type=click.IntRange(0), help="Give up.")
+@click.option(
+    "--timeout", "timeout_s", metavar="SECONDS", type=click.IntRange(0), help="Give up after this."
+)
 @format_option
 @click.pass_context
 def wait(
@@ -314,8 +316,8 @@ def logs(
 ) -> None:
     """Print the output of tasks. Follows it until the workflow finishes.
 
-    Followed to its end, the exit code is that of the task that failed, 1 if none has one. While
-    nothing has started it says what is waited for; a broken connection is made again.
+    Followed to the end, the exit code is that of the task that failed, or 1 if none has one. Until
+    something starts, it says what the workflow waits for. It reconnects if the connection breaks.
     """
     asked, follows = client(), _follows(follow, format_type)
     if follows and format_type == "text" and not screen().osmo:

@@ -40,8 +40,8 @@ def download(
     """Download the results of completed tasks.
 
     What they left in {{output}}: that of TASK, only the file or folder PATH of it, or that of every
-    task, each in a folder of its own. Files that are there already are not sent again, and a
-    download that was cut off goes on where it ended.
+    task, each in a folder of its own. Files that you have already are not sent again, and an
+    interrupted download resumes where it stopped.
     """
     from bough.client.downloads import Download  # noqa: PLC0415  other commands need none
 

@@ -129,7 +129,7 @@ def update_app(site: Site, actor: Actor, name: str, text: str) -> AppVersion:
 
 
 def rename_app(site: Site, actor: Actor, name: str, new_name: str) -> None:
-    """Give an app another name; workflows that were submitted from it show that one."""
+    """Rename an app; workflows that were submitted from it show the new name."""
     authorise(actor, Action.APP_UPDATE, names=site.role_names)
     _check_name(new_name)
     with site.store.write() as connection:

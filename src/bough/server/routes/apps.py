@@ -117,7 +117,7 @@ def update_app(request: Visit, app_name: FromPath[str], data: JSONBody[str]) -> 
 
 @route("POST", f"{_APP}/rename", Action.APP_UPDATE, answer=str)
 def rename_app(request: Visit, app_name: FromPath[str], data: JSONBody[str]) -> Response[bytes]:
-    """Give an app another name: the body, as a string of JSON."""
+    """Rename an app; the body is the new name, as a string of JSON."""
     site, actor = caller(request)
     apps.rename_app(site, actor, app_name, data)
     return json_text(data)
