@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from bough.backends.kubernetes.kai.kai_objects import QUEUES
@@ -81,9 +82,9 @@ class Histories:
     def close(self) -> None:
         self.client.close()
 
-    def keeper(self) -> QueueKeeper:
+    def keeper(self, leads: Callable[[], bool] = lambda: True) -> QueueKeeper:
         """As a server has it that was just started."""
-        return QueueKeeper(self.client, self.owner, lambda: 0, lambda: True, lambda: None)
+        return QueueKeeper(self.client, self.owner, lambda: 0, leads, lambda: None)
 
     def live(self, steps: int) -> None:
         """One history: trees one after the other, servers killed in between; then a judgement."""
@@ -134,7 +135,8 @@ class Histories:
             "Topology": [label, {"spec": {"levels": [{"nodeLabel": "other"}]}}],
             "PriorityClass": [{"globalDefault": True}, {"value": 7}],
         }
-        how = self.chance.choice([None, *ways[kind]])
+        unsigned = {"metadata": {"annotations": {WRITTEN: None}}}
+        how = self.chance.choice([None, unsigned, *ways[kind]])
         if how is None:
             self.admin.delete(KINDS[kind], name)
             return

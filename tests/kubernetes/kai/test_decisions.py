@@ -99,6 +99,40 @@ def test_what_kai_evicts_is_preempted_and_comes_again_with_its_submit_time(
     assert submitted == team.server.workflow(name)["submit_time"]
 
 
+def test_what_people_delete_soon_after_an_eviction_is_lost_and_not_preempted(team: Story):
+    name = team.run("team", 4, "LOW")
+    team.kai.evict(*team.pods(name), message="reclaimed for gang b")
+    team.server.until(lambda: 2 == len(team.server.attempts(name)), team.server.pods)
+    (pod,) = team.pods(name)
+    team.kai.bind(pod)
+    team.server.settle(RUNNING=[name])
+    team.admin.delete(PODS, pod["metadata"]["name"], team.host.namespace, grace_s=1)
+    team.server.until(lambda: 3 == len(team.server.attempts(name)), team.server.pods)
+
+    ends = [(each.status, each.code) for each in team.server.attempts(name)[:2]]
+    assert [("FAILED_PREEMPTED", 3006), ("FAILED_BACKEND_ERROR", 3001)] == ends
+
+
+def test_evictions_and_deletions_that_no_server_saw_are_told_apart_as_well(team: Story):
+    evicted, deleted = (team.run("team", 4, "LOW") for _ in range(2))
+    (first,), (second,) = team.pods(evicted), team.pods(deleted)
+    team.host.stop(signal.SIGKILL)
+    team.kai.evict(first, message="reclaimed for gang b")
+    team.admin.delete(PODS, second["metadata"]["name"], team.host.namespace, grace_s=1)
+    gone = {first["metadata"]["name"], second["metadata"]["name"]}
+    wait_for(
+        lambda: not gone & {each["metadata"]["name"] for each in team.server.all_pods()},
+        "the end of both pods",
+    )
+    team.server = team.host.start()
+    for name in (evicted, deleted):
+        team.server.until(lambda name=name: 2 == len(team.server.attempts(name)), team.server.pods)
+
+    ends = [team.server.attempts(name)[0] for name in (evicted, deleted)]
+    assert Attempt(0, "FAILED_PREEMPTED", 3006) == ends[0]
+    assert Attempt(0, "FAILED_BACKEND_ERROR", 3001) == ends[1]
+
+
 def test_what_people_delete_is_lost_and_comes_again(team: Story):
     name = team.run("team", 4, "LOW")
     (pod,) = team.pods(name)

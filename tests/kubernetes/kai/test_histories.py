@@ -21,6 +21,8 @@ def play(admin: KubeClient, namespace: str, seed: int, histories: int) -> str:
     with contextlib.closing(Histories(admin, namespace, seed)) as site:
         for _ in range(histories):
             site.live(3)
+        # Every kind of object was damaged by hand.
+        assert {"Queue", "Topology", "PriorityClass"} == set(site.damages)
         return (
             f"seed {seed}: {histories} histories, {site.client.writes} writes, {site.kills} kills "
             f"in the middle of a round, repaired: {dict(site.damages)}"
@@ -33,6 +35,30 @@ def test_random_histories_end_with_the_tree_and_never_have_too_much(
     figures = play(admin, "histories", 7, 120)
     with capsys.disabled():
         print(f"\n{figures}")  # noqa: T201
+
+
+def test_of_two_servers_only_the_one_that_leads_writes(admin: KubeClient):
+    with contextlib.closing(Histories(admin, "two", 5)) as site:
+        lead = iter([True, True, True, False])
+        first = site.keeper(lambda: next(lead, False))
+        second = site.keeper(lambda: False)
+        trees = [PoolQueue(QueueName("two", name), 8) for name in ("one", "other", "third")]
+        tree = QueueTree(QueueName("two"), tuple(trees))
+        for each in (first, second):
+            each.want(tree)
+        assert (1.0, 0) == (second.work(), site.client.writes)
+        # Its lease ends in the middle of a round: once to begin with, and once before each write.
+        first.work()
+        assert 2 == site.client.writes
+        first.work()
+        assert 2 == site.client.writes
+
+        third = site.keeper()
+        third.want(tree)
+        third.work()
+        assert site.wanted(tree) == site.found()
+        assert () == third.report().repairs
+        assert [] == site.judge.faults()
 
 
 def large(changed: int = 0) -> QueueTree:
