@@ -72,9 +72,13 @@ def live_and_judge(cluster: Scheduled, load: Load) -> list[str]:
                     for each in made:
                         each.result()
                     _wait_for_bound(cluster, where, "low", load.gangs // 2)
-                    for n in range(load.preemptors):
+                    made = [
                         pool.submit(_make, cluster, where, "high", n)
+                        for n in range(load.preemptors)
+                    ]
                 _strike(cluster, schedulers, chance)
+            for each in made:
+                each.result()
         _wait_for_bound(cluster, where, "high", load.preemptors)
         _wait_for_bound(cluster, where, "low", load.gangs - load.preemptors)
         wait_for(lambda: _is_settled(cluster, where), "all to be whole or gone")
@@ -136,7 +140,21 @@ def _wait_for_bound(cluster: Scheduled, where: str, kind: str, count: int) -> No
         found = _bound_by_group(cluster, where)
         return sum(n == SIZE and name.startswith(kind) for name, n in found.items()) >= count
 
-    wait_for(whole, f"{count} gangs of {kind}")
+    try:
+        wait_for(whole, f"{count} gangs of {kind}")
+    except AssertionError as vain:
+        raise AssertionError(f"{vain}: {_tell_waiting(cluster, where, kind)}") from vain
+
+
+def _tell_waiting(cluster: Scheduled, where: str, kind: str) -> str:
+    """Which gangs are not whole, and what their PodGroups say of that."""
+    bound = _bound_by_group(cluster, where)
+    waiting = [
+        f"{name} has {bound[name]} pods bound, {each.get('status')}"
+        for each in cluster.list("PodGroup", where)
+        if (name := each["metadata"]["name"]).startswith(kind) and bound[name] != SIZE
+    ]
+    return f"{len(waiting)} wait. " + "; ".join(waiting[:5])
 
 
 def _is_settled(cluster: Scheduled, where: str) -> bool:
