@@ -30,6 +30,12 @@ MUTATIONS = (
         "tests/api/test_pool_data.py",
     ),
     Mutation(
+        "an archived subpool loses a part of its history",
+        "    if config_type is ConfigType.SUBPOOL:",
+        "    if False:",
+        "tests/store/test_scenarios_drain.py -k 090",
+    ),
+    Mutation(
         "what came from a store is taken although it is damaged",
         "return None if found == checksum else",
         "return None if True else",
