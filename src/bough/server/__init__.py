@@ -15,6 +15,7 @@
     backup              the database as a file, and back
     data_cleaner        removes the data of pools that was kept long enough
     disk_space          when a disk is nearly full; the reserve of the database
+    repeated_work       what these two repeat in a thread, for as long as the server runs
     backend_file        which backends there are, by options or a file
     hosting             which backends the loop opens, and what requests read of them
     connections         how many connections there can be, and how slow one can be
@@ -36,7 +37,7 @@
     routes/             one module for each kind of thing; they do not know each other
     event_lines         what happened to a workflow, as lines of text
     documents, pool_documents   results of use cases as types of `bough.api`
-    values              times, amounts and query parameters as they are sent
+    values              times, amounts, query parameters and notes on changes as they are sent
     failures            errors as answers
     metrics             figures for Prometheus
     example             a small organisation to look at

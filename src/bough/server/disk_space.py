@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from pathlib import Path
 
 from bough.errors import BoughError
 from bough.server.backend_file import has_local
+from bough.server.repeated_work import RepeatedWork
 from bough.server.settings import Settings
 from bough.store import Store
 from bough.store.reserve import RESERVE_BYTES, keep_reserve
@@ -34,28 +34,21 @@ _FULL = (
 _ROOM_AGAIN = "There is room on the disk of the database again: new work is accepted."
 
 
-class DiskSpace:
-    """Looks at the disks of the database, where that is a file, and of the tasks."""
+class DiskSpace(RepeatedWork):
+    """Looks at the disks of the database, where that is a file, and of the tasks.
+
+    From its start on it keeps a reserve in the database.
+    """
 
     def __init__(self, settings: Settings, store: Store, *, says: bool = True) -> None:
         """says:  whether it is logged; one process of a server does that."""
+        super().__init__("disk", self._keep, _LOOK_S)
         self._says = says
         self._store = store
         self._database = _folder_of(store)
         self._tasks = settings.task_folder if has_local(settings) else None
         self._full = False
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="disk", daemon=True)
-
-    def start(self) -> None:
-        """Keep a reserve for as long as the server runs."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._failed = False
 
     def faults(self) -> tuple[str, ...]:
         """Which disks are nearly full, in sentences."""
@@ -77,19 +70,15 @@ class DiskSpace:
         return _FULL.format(self._database) if full else ""
 
     def _keep(self) -> None:
-        failed = False
-        while True:
-            try:
-                if self._database is not None and _room(self._database) > 4 * RESERVE_BYTES:
-                    keep_reserve(self._store)
-                    _make_file(self._database / RESERVE_FILE)
-                failed = False
-            except (BoughError, OSError) as error:
-                if not failed:
-                    LOG.warning("there is no reserve for a full disk: %s", error)
-                failed = True
-            if self._stop.wait(_LOOK_S):
-                return
+        try:
+            if self._database is not None and _room(self._database) > 4 * RESERVE_BYTES:
+                keep_reserve(self._store)
+                _make_file(self._database / RESERVE_FILE)
+            self._failed = False
+        except (BoughError, OSError) as error:
+            if not self._failed:
+                LOG.warning("there is no reserve for a full disk: %s", error)
+            self._failed = True
 
 
 def give_up_file(database: str) -> None:
