@@ -126,6 +126,36 @@ def test_a_peer_answers_pings_and_keeps_what_is_not_taken_until_it_is():
         each.shut()
 
 
+class _Distant(socket.socket):
+    """A connection that says that it leads to another machine."""
+
+    def getpeername(self) -> tuple[str, int]:
+        return ("192.0.2.7", 80)
+
+
+@pytest.mark.parametrize("distant", [True, False])
+def test_only_what_leaves_the_machine_is_disguised(distant: bool):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        near = socket.create_connection(listening.getsockname())
+        other = listening.accept()[0]
+    ours = _Distant(fileno=near.detach()) if distant else near
+    data = b"GET / HTTP/1.1" * 100
+
+    peer = Peer(ours, server=False)
+    peer.send(data)
+    # The next frame has another key, so one of these differs from what was sent.
+    peer.send(data, TEXT)
+
+    sent = b""
+    while len(sent) < 2 * (len(data) + 8):
+        sent += other.recv(1 << 16)
+    assert distant == (data not in sent[: len(data) + 8] or data not in sent[len(data) + 8 :])
+    reader = FrameReader(masked=True)
+    assert 2 * data == b"".join(bytes(each.data) for each in reader.feed(sent))
+    peer.shut()
+    other.close()
+
+
 def test_the_answer_to_a_handshake_is_the_one_of_the_standard():
     # RFC 6455, section 1.3.
     asked = {"sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ=="}

@@ -16,6 +16,8 @@ _LAST, _MASKED = 0x80, 0x80
 _MOST_CONTROL = 125
 _TWO_BYTES, _EIGHT_BYTES = 126, 127
 _KEY_BYTES = 4
+#: The key that leaves a frame as it is.
+NO_KEY = bytes(_KEY_BYTES)
 #: For each byte of a key, the translation table. Built once, since that takes a millisecond.
 _MASKS: list[bytes] = []
 
@@ -33,7 +35,7 @@ class Piece(NamedTuple):
 
     #: Of the message: TEXT, BINARY, CLOSE, PING or PONG.
     opcode: int
-    #: Where it was not masked, a view of what was fed.
+    #: Where no mask had to be undone, a view of what was fed.
     data: bytes | memoryview
     #: Whether the message ends with it.
     last: bool
@@ -53,7 +55,7 @@ def header(opcode: int, size: int, key: bytes = b"") -> bytes:
 def frame(opcode: int, data: bytes, *, masked: bool) -> bytes:
     """A whole message as one frame."""
     key = new_key() if masked else b""
-    return header(opcode, len(data), key) + (mask(data, key) if masked else data)
+    return header(opcode, len(data), key) + bytes(mask(data, key) if masked else data)
 
 
 def new_key() -> bytes:
@@ -65,12 +67,14 @@ def new_key() -> bytes:
     return os.urandom(1) * _KEY_BYTES
 
 
-def mask(data: bytes | bytearray | memoryview, key: bytes, offset: int = 0) -> bytes:
+def mask(data: bytes | memoryview, key: bytes, offset: int = 0) -> bytes | memoryview:
     """Mask or unmask a part of a frame that begins at an offset of it.
 
     Every fourth byte has the same mask, and `translate` is faster than arithmetic with long
     numbers.
     """
+    if key == NO_KEY:
+        return data
     if not _MASKS:
         _MASKS.extend(bytes(each ^ number for each in range(256)) for number in range(256))
     if key == key[:1] * _KEY_BYTES:

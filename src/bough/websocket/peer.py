@@ -7,6 +7,7 @@ buffer never holds more than one block. Pings are answered here.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import socket
 from collections import deque
 from itertools import islice
@@ -15,6 +16,7 @@ from time import monotonic
 from bough.websocket.frames import (
     BINARY,
     CLOSE,
+    NO_KEY,
     NORMAL,
     PING,
     PONG,
@@ -28,8 +30,8 @@ from bough.websocket.frames import (
 
 #: The most bytes to read at once or send in one frame: below the 1 MiB limit of some clients.
 BLOCK = 256 << 10
-#: The same for masked frames, which need a buffer: small enough that the C library reuses its
-#: memory instead of asking the kernel each time.
+#: The most to send in one frame whose mask changes it, which needs a buffer: small enough that the
+#: C library reuses its memory instead of asking the kernel each time.
 MASKED_BLOCK = 128 << 10
 #: After so long without data from the other end it is pinged, so that proxies in between do not
 #: take the connection for dead.
@@ -45,16 +47,19 @@ class Peer:
         connection.setblocking(False)
         keep_alive(connection)
         self._socket = connection
+        #: TLS reads whole records, so it may hold decrypted bytes that poll does not report.
+        self._secure = hasattr(connection, "pending")
         self._masks = not server
+        # Masks are for proxies in between that do not know websockets, and cost as much as the
+        # rest. Under TLS, and on this machine, there are none.
+        self._disguised = not self._secure and not _is_local(connection)
         self._frames = FrameReader(masked=server)
-        self._buffer = memoryview(bytearray(MASKED_BLOCK if server else BLOCK))
+        self._buffer = memoryview(bytearray(BLOCK))
         #: How much to send at once.
-        self.block = BLOCK if server else MASKED_BLOCK
+        self.block = MASKED_BLOCK if self._masks and self._disguised else BLOCK
         #: Bytes that were read together with the handshake.
         self._rest = rest
         self._queue: deque[memoryview] = deque()
-        #: TLS reads whole records, so it may hold decrypted bytes that poll does not report.
-        self._secure = hasattr(connection, "pending")
         self._heard_s = monotonic()
         #: What was received and sent, without frames.
         self.received = 0
@@ -111,7 +116,7 @@ class Peer:
             return
         if opcode < CLOSE:
             self.sent += len(data)
-        key = new_key() if self._masks else b""
+        key = (new_key() if self._disguised else NO_KEY) if self._masks else b""
         parts = [memoryview(header(opcode, len(data), key))]
         if len(data):
             parts.append(memoryview(mask(data, key) if key else data))
@@ -231,3 +236,13 @@ def _would_block(error: OSError) -> bool:
 def _shortened(reason: str) -> bytes:
     """Cut a reason to the size of a control frame, without splitting a character."""
     return reason.encode()[:120].decode(errors="ignore").encode()
+
+
+def _is_local(connection: socket.socket) -> bool:
+    """Whether the other end is on this machine."""
+    if connection.family == socket.AF_UNIX:
+        return True
+    try:
+        return ipaddress.ip_address(connection.getpeername()[0]).is_loopback
+    except (OSError, ValueError):
+        return False
