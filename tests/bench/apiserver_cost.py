@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bough.kube.client import KubeClient
+from bough.kube.failures import KubeRefused
 from bough.kube.kubeconfig import find_access
 from tests.bench.report import Report
 from tests.kubernetes.bed.cluster import Bed
 
 PATIENCE_S = 900.0
+GATEWAY_TIMEOUT = 504
 #: What an apiserver and etcd still do for a moment after a thousand writes is no part of what
 #: is measured next.
 CALM_S = 2.0
@@ -101,11 +103,22 @@ def tell(report: Report, what: str, costs: Mapping[str, Cost]) -> None:
 
 
 def clear(bed: Bed, *paths: str) -> None:
-    """Delete all objects of some collections, at once."""
+    """Delete all objects of some collections."""
     client = KubeClient(find_access(str(bed.kubeconfig)), timeout_s=PATIENCE_S)
     for path in paths:
-        client.ask("DELETE", f"{path}?gracePeriodSeconds=0")
+        wait(lambda path=path: _is_cleared(client, path))
     client.close()
+
+
+def _is_cleared(client: KubeClient, path: str) -> bool:
+    """Delete a collection; a busy apiserver gives up after a minute, and has deleted a part."""
+    try:
+        client.ask("DELETE", f"{path}?gracePeriodSeconds=0")
+    except KubeRefused as error:
+        if error.status != GATEWAY_TIMEOUT:
+            raise
+        return False
+    return True
 
 
 def process_s(pid: int) -> float:

@@ -6,6 +6,18 @@ from tests.mutations.mutation import Mutation
 
 MUTATIONS = (
     Mutation(
+        "a decision that a user wrote on a PodGroup is carried out",
+        "        if not seal.is_ours(group.uid, group.decision, group.seal):\n",
+        "        if False:\n",
+        "tests/unit/test_pod_scheduler.py -k sealed",
+    ),
+    Mutation(
+        "pods are watched while all that happens is their bind",
+        "        while self._busy() and time.monotonic() < until_s:\n            if",
+        "        while False:\n            if",
+        "tests/unit/test_kube_watching.py -k urgent",
+    ),
+    Mutation(
         "queues of a cluster grow before others shrink",
         "return Phase.LEAVES_GROW if moved or grows else Phase.LEAVES_SHRINK",
         "return Phase.LEAVES_SHRINK",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from bough.model.snapshot import Progress
 from bough.pod_scheduler import kinds
 from bough.pod_scheduler.binder import Batch, Binder, BindResult
 from bough.pod_scheduler.cluster import ClusterView
+from bough.pod_scheduler.decision_seal import DecisionSeal
 from bough.pod_scheduler.decisions import PlacedPod, read_decision, unfinished, write_decision
 from bough.pod_scheduler.evictor import Ending, EndResult, Evictor
 from bough.pod_scheduler.lease import LeaseHolder, LeaseTimes
@@ -46,17 +48,26 @@ def test_a_decision_is_read_as_it_was_written_and_other_texts_say_nothing() -> N
     assert [(), (), ()] == [read_decision(text) for text in ("", "{", '{"a": 1}')]
 
 
-def half_bound(gpus: int = 2, node_of_second: str = "n", **second: Any) -> ClusterView:
+SEAL = DecisionSeal.new()
+
+
+def half_bound(
+    gpus: int = 2, node_of_second: str = "n", seal: str | None = None, **second: Any
+) -> ClusterView:
     """A gang of two, decided for one node, of which the first pod is bound."""
     view = ClusterView("bough")
     placed = (PlacedPod("ml/a", "1", "n"), PlacedPod("ml/b", "2", node_of_second))
+    decision = write_decision(placed)
     pods = [pod("a", "1", nodeName="n"), pod("b", "2", **second)]
     group = {
         "metadata": {
             "name": "g",
             "namespace": "ml",
             "uid": "g",
-            "annotations": {"bough.decision": write_decision(placed)},
+            "annotations": {
+                "bough.decision": decision,
+                "bough.decision-seal": SEAL.of("g", decision) if seal is None else seal,
+            },
         },
         "spec": {"queue": "team", "minMember": 2},
     }
@@ -85,7 +96,7 @@ def pod(name: str, uid: str, **spec: Any) -> dict[str, Any]:
 
 
 def left_of(view: ClusterView) -> list[tuple[list[str], str]]:
-    found = unfinished(view, view.take(0))
+    found = unfinished(view, view.take(0), SEAL)
     return [([each.pod for each in one.left], one.obstacle) for one in found]
 
 
@@ -97,6 +108,23 @@ def test_what_has_no_room_any_more_is_to_be_taken_back() -> None:
     assert [(["ml/b"], "node n has no room any more")] == left_of(half_bound(gpus=1))
     gone = left_of(half_bound(node_of_second="gone"))
     assert [(["ml/b"], "node gone takes no pods any more")] == gone
+
+
+def test_a_decision_that_no_scheduler_sealed_is_not_carried_out() -> None:
+    decision = half_bound().groups["ml/g"].decision
+    forged = ["", "é", DecisionSeal.new().of("g", decision), SEAL.of("other", decision)]
+    forged.append(SEAL.of("g", decision.replace("ml/b", "ml/c")))
+    assert [[]] * 5 == [left_of(half_bound(seal=each)) for each in forged]
+
+
+def test_a_seal_is_kept_in_a_secret_and_what_is_no_key_is_none() -> None:
+    kept = DecisionSeal.read({"data": SEAL.field})
+    assert kept is not None
+    assert kept.is_ours("g", "{}", SEAL.of("g", "{}"))
+    short = base64.b64encode(b"short").decode()
+    others: list[dict[str, Any]] = [{}, {"data": None}, {"data": {"seal": "###"}}]
+    others.append({"data": {"seal": short}})
+    assert [None] * 4 == [DecisionSeal.read(each) for each in others]
 
 
 def test_what_was_finished_is_left_alone() -> None:
@@ -186,7 +214,7 @@ def bind_with(
 ) -> tuple[list[BindResult], list[tuple[str, str]]]:
     results: list[BindResult] = []
     with ScriptedApiserver(tmp_path, answer) as server:
-        binder = Binder(client_of(server), results.append, in_flight=2)
+        binder = Binder(client_of(server), results.append, SEAL, in_flight=2)
         binder.start()
         binder.bind(batch)
         wait_for(lambda: len(results) >= count)

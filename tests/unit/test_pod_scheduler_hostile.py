@@ -18,6 +18,7 @@ from bough.model.plan import Plan
 from bough.model.policy import KAI
 from bough.pod_scheduler import kinds
 from bough.pod_scheduler.cluster import ClusterView, GangKey
+from bough.pod_scheduler.decision_seal import DecisionSeal
 from bough.pod_scheduler.decisions import (
     MOST_EXPANDED,
     PlacedPod,
@@ -113,10 +114,12 @@ def test_a_gang_of_ten_thousand_pods_is_planned_and_its_decision_can_be_written(
     bound = next(each for each in pods if each["metadata"]["uid"] == first.uid)
     bound["spec"]["nodeName"] = first.node
     written = group("large-training", "ml", minMember=count)
-    written["metadata"]["annotations"] = {"bough.decision": text}
+    seal = DecisionSeal.new()
+    sealed = seal.of("", text)
+    written["metadata"]["annotations"] = {"bough.decision": text, "bough.decision-seal": sealed}
     hear(view, kinds.POD_GROUPS, written)
     hear(view, kinds.PODS, *pods)
-    (found,) = unfinished(view, view.take(1_000))
+    (found,) = unfinished(view, view.take(1_000), seal)
     assert "" == found.obstacle
     assert sorted(placed[1:]) == sorted(found.left)
 

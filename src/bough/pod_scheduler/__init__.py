@@ -11,6 +11,7 @@ strangers      pods that belong to no gang: what they hold on each node
 gang_maker     makes one gang from a PodGroup and its pods, or from a single pod
 quota_frame    nodes and KAI's Queues as the quota tree, rebuilt only where they changed
 kueue_tree     the same for Kueue's Cohorts and ClusterQueues
+decision_seal  shows that a scheduler wrote such a decision, not a user
 decisions      decisions written on a PodGroup before its first bind, for the next leader to read
 binder         sends binds, gang by gang, several requests in parallel
 evictor        evicts pods, as far as disruption budgets allow

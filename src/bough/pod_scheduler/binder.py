@@ -17,8 +17,9 @@ from bough.errors import BoughError, NotLeading
 from bough.kube.back_off import BackOff
 from bough.kube.client import KubeClient
 from bough.kube.failures import Busy, KubeConflict, KubeNotFound, KubeRefused
+from bough.pod_scheduler.decision_seal import DecisionSeal
 from bough.pod_scheduler.decisions import PlacedPod, write_decision
-from bough.pod_scheduler.gang_maker import DECISION_ANNOTATION
+from bough.pod_scheduler.gang_maker import DECISION_ANNOTATION, SEAL_ANNOTATION
 from bough.pod_scheduler.kinds import PODS, group_at
 from bough.pod_scheduler.pod_view import split_name
 from bough.pod_scheduler.workers import Workers
@@ -63,15 +64,19 @@ class Binder:
         self,
         client: KubeClient,
         told: Callable[[BindResult], object],
+        seal: DecisionSeal,
         within_s: int = 0,
         in_flight: int = IN_FLIGHT,
     ) -> None:
         """told:  called with the result for each pod, from any thread.
 
+        seal:  of the decisions that are written.
+
         within_s:  how long the apiserver may work on a request.
         """
         self._client = client
         self._told = told
+        self._seal = seal
         self._within_s = within_s
         self._workers = Workers(in_flight, "kube-bind")
         self._lock = threading.Lock()
@@ -122,7 +127,9 @@ class Binder:
     def _write(self, batch: Batch) -> tuple[str, bool]:
         """Write a decision on its PodGroup; return why that failed, and whether that will last."""
         at = group_at(batch.group)
-        annotations = {DECISION_ANNOTATION: write_decision(batch.decision)}
+        decision = write_decision(batch.decision)
+        seal = self._seal.of(batch.group_uid, decision)
+        annotations = {DECISION_ANNOTATION: decision, SEAL_ANNOTATION: seal}
         body = {"metadata": {"uid": batch.group_uid, "annotations": annotations}}
         back_off = BackOff()
         while True:

@@ -7,6 +7,7 @@ the nodes still have room, or else takes all of it back.
 from __future__ import annotations
 
 import base64
+import logging
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -17,9 +18,11 @@ from bough.model.cluster import Node, Resources
 from bough.model.gang import PodState
 from bough.model.snapshot import Snapshot
 from bough.pod_scheduler.cluster import ClusterView, GangKey
+from bough.pod_scheduler.decision_seal import DecisionSeal
 from bough.pod_scheduler.gang_maker import SeenGroup
 from bough.pod_scheduler.pod_view import SeenPod, holds_room
 
+LOG = logging.getLogger(__name__)
 #: All annotations of an object share 256 KiB; a decision leaves some of that to others.
 LONGEST_PLAIN = 100_000
 #: The prefix of a compressed decision, and the largest size that it may expand to: a user
@@ -81,16 +84,21 @@ def _expanded(text: str) -> bytes:
     return zlib.decompressobj().decompress(packed, MOST_EXPANDED)
 
 
-def unfinished(view: ClusterView, snapshot: Snapshot) -> Iterator[Unfinished]:
+def unfinished(view: ClusterView, snapshot: Snapshot, seal: DecisionSeal) -> Iterator[Unfinished]:
     """The decisions of earlier leaders that were only partly carried out, by name of the PodGroup.
 
-    Room that one of them gets is no longer free for those after it.
+    Room that one of them gets is no longer free for those after it. What is not sealed was written
+    by a user: such a gang is planned like any other.
     """
     free = _free(snapshot)
     nodes = {node.name: node for node in snapshot.nodes}
     for name in sorted(view.groups):
-        found = _left(view, name, view.groups[name])
+        group = view.groups[name]
+        found = _left(view, name, group)
         if found is None:
+            continue
+        if not seal.is_ours(group.uid, group.decision, group.seal):
+            LOG.warning("PodGroup %s: its decision is of no scheduler of this name", name)
             continue
         left, bound = found
         obstacle = _obstacle(view, name, left, nodes, free)

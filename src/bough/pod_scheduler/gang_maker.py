@@ -24,6 +24,8 @@ from bough.model.problem import Problem, Severity
 STALE_ANNOTATION = "kai.scheduler/stale-podgroup-timestamp"
 #: The annotation with a decision, written before its first pod is bound.
 DECISION_ANNOTATION = "bough.decision"
+#: The annotation that shows that a scheduler wrote that decision, not a user.
+SEAL_ANNOTATION = "bough.decision-seal"
 
 
 class SeenGroup(NamedTuple):
@@ -36,6 +38,7 @@ class SeenGroup(NamedTuple):
     stale_since_ms: int | None = None
     #: A decision that was written on it and may not be fully carried out.
     decision: str = ""
+    seal: str = ""
     status: LivePodGroupStatus = LivePodGroupStatus()
     #: The LocalQueue of Kueue that it names; empty if none.
     door: str = ""
@@ -63,6 +66,7 @@ def read_group(written: LivePodGroup | LiveNativePodGroup) -> SeenGroup:
         read.problems,
         live_time_ms(annotations.get(STALE_ANNOTATION)),
         annotations.get(DECISION_ANNOTATION, ""),
+        annotations.get(SEAL_ANNOTATION, ""),
         written.status,
         (written.metadata.labels or {}).get(DOOR_LABEL, ""),
     )

@@ -70,7 +70,7 @@ WATCHED_WITH_KUEUE = (
 ECHOING: tuple[Kind[Any], ...] = (POD_GROUPS, NATIVE_POD_GROUPS, PODS)
 EVENTS: Kind[Plain] = Kind("api/v1", "events", Plain)
 LEASES: Kind[dict[str, Any]] = untyped("apis/coordination.k8s.io/v1", "leases")
-SECRETS: Kind[Plain] = Kind("api/v1", "secrets", Plain)
+SECRETS: Kind[dict[str, Any]] = untyped("api/v1", "secrets")
 
 
 class GroupAt(NamedTuple):

@@ -34,6 +34,7 @@ from bough.pod_grouper.grouper import Grouper
 from bough.pod_scheduler.binder import Batch, Binder, BindResult
 from bough.pod_scheduler.cluster import ClusterView, GangKey, Heard
 from bough.pod_scheduler.counters import Counters
+from bough.pod_scheduler.decision_seal import DecisionSeal
 from bough.pod_scheduler.decisions import PlacedPod, Unfinished, read_decision, unfinished
 from bough.pod_scheduler.evictor import Ending, EndResult, Evictor
 from bough.pod_scheduler.kinds import ECHOING, WATCHED, WATCHED_WITH_KUEUE
@@ -70,9 +71,15 @@ class Session:
     """The scheduler while it leads."""
 
     def __init__(
-        self, client: KubeClient, holder: LeaseHolder, settings: Settings, counters: Counters
+        self,
+        client: KubeClient,
+        holder: LeaseHolder,
+        settings: Settings,
+        counters: Counters,
+        seal: DecisionSeal,
     ) -> None:
         self._client = client
+        self._seal = seal
         self._holder = holder
         self._settings = settings
         self._counters = counters
@@ -93,7 +100,7 @@ class Session:
         )
         watched = WATCHED_WITH_KUEUE if settings.kueue else WATCHED
         self._followers = [self._follower(kind) for kind in watched]
-        self._binder = Binder(client, self._heard_of_bind, holder.times.within_s)
+        self._binder = Binder(client, self._heard_of_bind, seal, holder.times.within_s)
         self._evictor = Evictor(client, self._heard_of_end, holder.times.within_s)
         self._reporter = Reporter(client, counters, lambda: self._binder.waiting)
         #: What each plan hands to the next one.
@@ -389,7 +396,7 @@ class Session:
         self.take_in()
         self.view.take(_now_ms())
         self.progress = self.view.promised()
-        for found in unfinished(self.view, self.view.take(_now_ms())):
+        for found in unfinished(self.view, self.view.take(_now_ms()), self._seal):
             if found.obstacle:
                 self._take_back(found)
             else:

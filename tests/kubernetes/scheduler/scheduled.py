@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import sys
 import urllib.error
@@ -17,6 +18,7 @@ from bough.kube.client import KubeClient, Patch
 from bough.kube.failures import KubeNotFound
 from bough.kube.kubeconfig import find_access
 from bough.kube.objects import Kind, untyped
+from bough.pod_scheduler.decision_seal import DecisionSeal
 from tests.kubernetes.bed.cluster import Bed
 from tests.kubernetes.bed.objects import GPU, namespace, node, pod
 from tests.kubernetes.bed.process import Process, free_port
@@ -111,6 +113,18 @@ class Scheduled:
         for document in yaml.safe_load_all(printed):
             if document["kind"] == "ClusterRole":
                 self.apply(document)
+
+    def write_decision(
+        self, kind: str, name: str, where: str, decision: dict[str, Any], *, sealed: bool = True
+    ) -> None:
+        """A decision as a leader leaves it that ends; not sealed: as a user forges it."""
+        seal, text = DecisionSeal.new(), json.dumps(decision)
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": ACCOUNT}}
+        self.apply({**secret, "data": seal.field}, where=SYSTEM)
+        uid = self.get(kind, name, where)["metadata"]["uid"]
+        made = seal if sealed else DecisionSeal.new()
+        notes = {"bough.decision": text, "bough.decision-seal": made.of(uid, text)}
+        self.patch(kind, name, {"metadata": {"uid": uid, "annotations": notes}}, where)
 
     # Schedulers
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tests.kubernetes.bed.audit import read_audit
@@ -10,18 +9,18 @@ from tests.kubernetes.scheduler.scheduled import Scheduled, member, pod_group, q
 from tests.kubernetes.waiting import wait_for
 
 
-def make_half_bound(cluster: Scheduled, where: str, second_node: str) -> None:
+def make_half_bound(
+    cluster: Scheduled, where: str, second_node: str, *, sealed: bool = True
+) -> None:
     """A gang of two as a leader leaves it that dies after the first of its bindings."""
-    made = cluster.create(pod_group("half", minMember=2), where)
+    cluster.create(pod_group("half", minMember=2), where)
     first = cluster.create(member("half-0", "half", nodeName="n1"), where)
     second = cluster.create(member("half-1", "half"), where)
     decision = {
         f"{where}/{each['metadata']['name']}": {"uid": each["metadata"]["uid"], "node": place}
         for each, place in ((first, "n1"), (second, second_node))
     }
-    annotations = {"bough.decision": json.dumps(decision)}
-    body = {"metadata": {"uid": made["metadata"]["uid"], "annotations": annotations}}
-    cluster.patch("PodGroup", "half", body, where)
+    cluster.write_decision("PodGroup", "half", where, decision, sealed=sealed)
 
 
 def test_what_the_leader_before_began_is_finished_where_it_was_decided(cluster: Scheduled) -> None:
@@ -32,6 +31,16 @@ def test_what_the_leader_before_began_is_finished_where_it_was_decided(cluster: 
     make_half_bound(cluster, where, "n2")
     cluster.start()
     assert {"half-0": "n1", "half-1": "n2"} == cluster.wait_for_places(where, ["half-0", "half-1"])
+
+
+def test_a_decision_that_a_user_wrote_is_planned_like_any_other_gang(cluster: Scheduled) -> None:
+    where = cluster.namespace()
+    cluster.add_nodes({"n1": 4, "n2": 4})
+    cluster.apply(queue("team"))
+    make_half_bound(cluster, where, "n2", sealed=False)
+    cluster.start()
+    # A plan fills n1 first; only what was written there leads to n2.
+    assert {"half-0": "n1", "half-1": "n1"} == cluster.wait_for_places(where, ["half-0", "half-1"])
 
 
 def test_what_cannot_be_finished_is_taken_back_whole(cluster: Scheduled) -> None:

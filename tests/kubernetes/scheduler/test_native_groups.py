@@ -99,16 +99,14 @@ def test_what_the_leader_before_began_of_a_native_gang_is_finished(cluster: Sche
     where = cluster.namespace()
     cluster.add_nodes({"n1": 4, "n2": 4})
     cluster.apply(queue("team"))
-    made = cluster.create(native_group("half", 2), where)
+    cluster.create(native_group("half", 2), where)
     first = cluster.create(native_member("half-0", "half", nodeName="n1"), where)
     second = cluster.create(native_member("half-1", "half"), where)
     decision = {
         f"{where}/{each['metadata']['name']}": {"uid": each["metadata"]["uid"], "node": place}
         for each, place in ((first, "n1"), (second, "n2"))
     }
-    body = {"metadata": {"uid": made["metadata"]["uid"]}}
-    body["metadata"]["annotations"] = {"bough.decision": json.dumps(decision)}
-    cluster.patch("NativePodGroup", "half", body, where)
+    cluster.write_decision("NativePodGroup", "half", where, decision)
     cluster.start()
     assert {"half-0": "n1", "half-1": "n2"} == cluster.wait_for_places(where, ["half-0", "half-1"])
 
