@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from bough.errors import Invalid, NotLeading
+from bough.formats.live.objects import LiveCondition, LivePodGroupStatus
 from bough.kube.client import KubeClient
 from bough.kube.decoding import WatchEvent, WatchEventKind
 from bough.kube.listening import parse_listen
@@ -24,6 +25,7 @@ from bough.pod_scheduler.decision_seal import DecisionSeal
 from bough.pod_scheduler.decisions import PlacedPod, read_decision, unfinished, write_decision
 from bough.pod_scheduler.evictor import Ending, EndResult, Evictor
 from bough.pod_scheduler.lease import LeaseHolder, LeaseTimes
+from bough.pod_scheduler.status_text import native_status, telling
 from tests.scripted_apiserver import (
     Exchange,
     ScriptedApiserver,
@@ -430,3 +432,16 @@ def test_a_pod_waits_for_the_claim_that_is_made_with_it() -> None:
     view = half_bound(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])
     waits = view.take(0).gangs["team"][0].pods[1].unsupported
     assert "-v, which is not bound to any yet" in waits
+
+
+# Statuses
+
+
+def test_a_native_gang_is_disrupted_until_one_of_its_pods_runs_again() -> None:
+    before = LivePodGroupStatus(conditions=(LiveCondition("DisruptionTarget", "True"),))
+    told = telling("scheduled", "it has what it needs", waits=False)
+    said = [
+        {each["type"]: each["status"] for each in status["conditions"]}
+        for status in (native_status(told, "", before, runs=runs) for runs in (False, True))
+    ]
+    assert [None, "False"] == [each.get("DisruptionTarget") for each in said]

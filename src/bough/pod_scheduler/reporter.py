@@ -184,7 +184,8 @@ class Reporter:
     ) -> bool:
         key = seen.group.key
         if seen.group.native:
-            status = native_status(told, _now(), seen.status)
+            runs = any(pod.state is PodState.RUNNING for pod in pods)
+            status = native_status(told, _now(), seen.status, runs=runs)
         else:
             status = group_status(gang, pods, told, _now(), seen.status)
         if is_told(status, seen.status):

@@ -85,15 +85,20 @@ def group_status(
     }
 
 
-def native_status(told: Telling, now: str, before: LivePodGroupStatus) -> dict[str, Any]:
-    """The status of a native PodGroup: conditions, in the words of its API."""
+def native_status(
+    told: Telling, now: str, before: LivePodGroupStatus, *, runs: bool
+) -> dict[str, Any]:
+    """The status of a native PodGroup: conditions, in the words of its API.
+
+    runs:  whether any of its pods does; while they only end, it is still disrupted.
+    """
     said = {each.type: each for each in before.conditions or ()}
     reason, message = told.reason, told.message
     if told.waits:
         reason = SCHEDULER_ERROR if told.reason == "Invalid" else UNSCHEDULABLE
         message = f"{told.reason}: {told.message}"
     found = [_condition(NATIVE_SCHEDULED, not told.waits, reason, message)]
-    if not told.waits and DISRUPTED in said and said[DISRUPTED].status == "True":
+    if runs and not told.waits and DISRUPTED in said and said[DISRUPTED].status == "True":
         found.append(_condition(DISRUPTED, False, told.reason, "it has what it needs again"))
     for each in found:
         if each["type"] not in said or said[each["type"]].status != each["status"]:
