@@ -16,9 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Self, TypeVar
 
+from msgspec.structs import replace
+
 from bough.core.quota import account as arithmetic
 from bough.core.quota.account import Account
-from bough.core.quota.tree import QuotaTree
+from bough.core.quota.tree import QuotaTree, over_quota
 from bough.core.undo import UndoLog
 from bough.model.quota import (
     Amounts,
@@ -132,24 +134,10 @@ class GuaranteedTree(QuotaTree):
 
     def _broken_promise(self, queue: str, what: FlavorResource, amount: int) -> Refusal | None:
         account = self._promises[queue].get(what)
-        if account is None or amount <= 0:
+        over = None if account is None else over_quota(queue, what, amount, account)
+        if over is None or over.node is None:
             return None
-        allowed, limiting, kept = arithmetic.available(account)
-        if amount <= allowed:
-            return None
-        return Refusal(
-            RefusalKind.OVER_QUOTA,
-            queue,
-            what,
-            amount,
-            available=max(0, allowed),
-            potential=arithmetic.potential(account),
-            node=limiting.node,
-            balance=limiting.balance,
-            passed=amount - kept,
-            borrowing_limit=0,
-            promised=max(0, self.balance(limiting.node, what) - limiting.balance),
-        )
+        return replace(over, promised=max(0, self.balance(over.node, what) - over.balance))
 
     def _promise(self, queues: Iterable[Queue]) -> None:
         below: dict[str, list[Queue]] = {}

@@ -278,20 +278,9 @@ class QuotaTree:
             amount = request[what]
             if what not in member.quotas:
                 return Refusal(RefusalKind.NOT_LISTED, queue, what, amount)
-            allowed, limiting, kept = arithmetic.available(member.accounts[what])
-            if amount > allowed and amount > 0:
-                return Refusal(
-                    RefusalKind.OVER_QUOTA,
-                    queue,
-                    what,
-                    amount,
-                    available=max(0, allowed),
-                    potential=arithmetic.potential(member.accounts[what]),
-                    node=limiting.node,
-                    balance=limiting.balance,
-                    passed=amount - kept,
-                    borrowing_limit=-(limiting.floor or 0),
-                )
+            over = over_quota(queue, what, amount, member.accounts[what])
+            if over is not None:
+                return over
         return None
 
     def add_usage(self, queue: str, amounts: Amounts) -> None:
@@ -430,6 +419,25 @@ class QuotaTree:
         self._members.pop(node, None)
         if node.kind is NodeKind.QUEUE:
             self._queues.pop(node.name, None)
+
+
+def over_quota(queue: str, what: FlavorResource, amount: int, account: Account) -> Refusal | None:
+    """Why an account of a queue does not allow an amount more; `None` if it does."""
+    allowed, limiting, kept = arithmetic.available(account)
+    if amount <= 0 or amount <= allowed:
+        return None
+    return Refusal(
+        RefusalKind.OVER_QUOTA,
+        queue,
+        what,
+        amount,
+        available=max(0, allowed),
+        potential=arithmetic.potential(account),
+        node=limiting.node,
+        balance=limiting.balance,
+        passed=amount - kept,
+        borrowing_limit=-(limiting.floor or 0),
+    )
 
 
 def _tangled_text(cycle: tuple[str, ...]) -> str:
