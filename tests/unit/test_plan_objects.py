@@ -330,3 +330,40 @@ def test_a_weight_that_helps_is_told_in_the_field_in_which_it_is_written(ask, tm
     assert "waits" == ask(asked, *world())["certificate"]["verdict"]
     after = world(", fairSharing: {weight: 2}")
     assert "starts" == ask(asked, *after)["certificate"]["verdict"]
+
+
+def test_a_pod_on_a_node_that_was_not_read_is_named_and_counts_for_its_queue(ask):
+    """One GPU is its queue's, so that of the two only the one that runs elsewhere has it."""
+    objects = (queue(gpus="1"), group("a"), pod("a-0", "nodeName: gone,"), group("b"), pod("b-0"))
+    found = ask("plan FILE", node(), *objects)
+    message = "there is no Node 'gone'; the pod counts for its queue, on no node"
+
+    assert [("Pod/a-0", "spec.nodeName", message)] == warnings(found)
+    assert {} == starts(found)
+    assert [] == warnings(ask("plan FILE", node(), node("gone"), *objects))
+
+
+@pytest.mark.parametrize("queueing", ["StrictFIFO", "BestEffortFIFO"])
+@pytest.mark.parametrize(
+    ("flavor", "more", "why"),
+    [
+        ("h100", ", stopPolicy: Hold", "its stopPolicy is Hold"),
+        ("h100", ", stopPolicy: HoldAndDrain", "its stopPolicy is HoldAndDrain"),
+        ("other", "", "there is no flavor h100"),
+    ],
+)
+def test_all_in_the_line_of_a_stopped_queue_are_told_that_it_is_stopped(
+    ask, queueing: str, flavor: str, more: str, why: str
+):
+    """Whatever their shape: none of them waits for the one before it."""
+    objects = (
+        kueue("ResourceFlavor", flavor),
+        cluster_queue("a", more=f"{more}, queueingStrategy: {queueing}"),
+        kueue("LocalQueue", "a, namespace: ns", "clusterQueue: a"),
+        *(workload(f"w{pods}", "a", pods) for pods in (1, 2, 3)),
+    )
+    sentence = f"queue a is stopped: {why}"
+
+    assert dict.fromkeys(("ns/w1", "ns/w2", "ns/w3"), sentence) == waits(ask("plan FILE", *objects))
+    for name in ("ns/w1", "ns/w3"):
+        assert sentence == ask(f"why FILE {name}", *objects)["certificate"]["sentence"]

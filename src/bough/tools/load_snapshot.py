@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from bough.core.gang.from_workload import gang_of_workload
+from bough.core.gang.validation import check_nodes
 from bough.core.place.node_flavors import with_flavors
 from bough.core.quota.fairtree import ANY_FLAVOR, FairTree, capacity_of, fair_tree
 from bough.core.quota.references import validate
@@ -117,6 +118,10 @@ def _load(documents: list[Document], *, lenient: bool) -> _Loaded:
         *namespaces.problems,
         *([] if namespaces.labels else unused_selectors(kueue)),
         *found.problems,
+        *locate_all(
+            check_nodes(found.objects.pods, {node.name for node in nodes.nodes}),
+            found.objects.documents,
+        ),
         *locate_all(_name_problems(found.objects.queues, organisation), found.objects.documents),
         *locate_all(_flavor_problems(nodes.nodes, organisation), kueue.documents),
     ]

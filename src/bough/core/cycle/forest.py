@@ -7,7 +7,7 @@ is core.quota's; this keeps its accounts at hand.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -164,8 +164,7 @@ class Leaf:
         """The first flavor that the queue lists and that does not exist."""
         if self._flavors is not flavors:
             self._flavors = flavors
-            listed = (each.name for group in self.queue.resource_groups for each in group.flavors)
-            self._missing = next((name for name in listed if name not in flavors), None)
+            self._missing = missing_flavor(self.queue, flavors)
         return self._missing
 
     def counted(self, gang: Gang, admission: Admission) -> Counted:
@@ -341,6 +340,12 @@ def reach_of(leaf: Leaf, account: Account, amount: int) -> Reach:
         if inner.parent is not None:
             inner = inner.parent
     return Reach(inner.height, partial=False)
+
+
+def missing_flavor(queue: Queue, flavors: Container[str]) -> str | None:
+    """The first flavor that a queue lists and that does not exist."""
+    listed = (each.name for group in queue.resource_groups for each in group.flavors)
+    return next((name for name in listed if name not in flavors), None)
 
 
 def using(ranked: list[Ranked], whats: tuple[FlavorResource, ...]) -> list[Ranked]:

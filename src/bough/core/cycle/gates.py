@@ -45,19 +45,12 @@ def bar(copy: WorkingCopy, claim: Claim) -> Wait | None:
     text = why_unchecked(claim.gang) if claim.gang.checks else None
     if text is not None:
         return _wait(leaf, claim.name, WaitReason.CHECK, text)
-    text = _why_stopped(copy, leaf, claim)
-    if text is not None:
+    missing = leaf.missing_flavor(copy.flavors) if claim.counted else None
+    stopped = wait_for_stop(claim.name, leaf.queue, missing)
+    if stopped is not None:
         strict = is_strict(leaf)
         alike = not strict and copy.policy.park_alike
-        about = TreeNode(NodeKind.QUEUE, leaf.queue.name)
-        return Wait(
-            claim.name,
-            WaitReason.STOPPED,
-            f"{{}} {text}",
-            parked=not strict,
-            alike=alike,
-            about=about,
-        )
+        return msgspec.structs.replace(stopped, parked=not strict, alike=alike)
     if leaf.cycle:
         tangled = wait_for_queue(copy, claim)
         return msgspec.structs.replace(tangled, parked=not is_strict(leaf))
@@ -68,6 +61,20 @@ def why_unchecked(gang: Gang) -> str | None:
     """Which admission check has failed."""
     failed = next((each for each in gang.checks if each.state in _FAILED_CHECKS), None)
     return None if failed is None else f"the admission check {failed.name} says {failed.state}"
+
+
+def wait_for_stop(name: str, queue: Queue, missing: str | None = None) -> Wait | None:
+    """Why a queue takes nothing new at all, whatever stands first in its line.
+
+    missing:  a flavor that the queue lists and that does not exist.
+    """
+    if queue.rules.stop is not StopPolicy.NONE:
+        text = f"{{}} is stopped: its stopPolicy is {queue.rules.stop}"
+    elif missing is not None:
+        text = f"{{}} is stopped: there is no flavor {missing}"
+    else:
+        return None
+    return Wait(name, WaitReason.STOPPED, text, about=TreeNode(NodeKind.QUEUE, queue.name))
 
 
 def wait_for_namespace(gang: Gang, queue: Queue, namespaces: Namespaces) -> Wait | None:
@@ -245,13 +252,3 @@ def _wait(leaf: Leaf, name: str, reason: WaitReason, text: str) -> Wait:
 def is_strict(leaf: Leaf) -> bool:
     """Whether everything in a queue waits for the first."""
     return leaf.queue.rules.queueing is QueueingStrategy.STRICT_FIFO
-
-
-def _why_stopped(copy: WorkingCopy, leaf: Leaf, claim: Claim) -> str | None:
-    """Why a queue takes nothing new at all."""
-    if leaf.queue.rules.stop is not StopPolicy.NONE:
-        return f"is stopped: its stopPolicy is {leaf.queue.rules.stop}"
-    if not claim.counted:
-        return None
-    missing = leaf.missing_flavor(copy.flavors)
-    return None if missing is None else f"is stopped: there is no flavor {missing}"

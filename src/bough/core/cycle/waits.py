@@ -7,7 +7,13 @@ from collections.abc import Iterator
 import msgspec
 
 from bough.core.cycle.claim import shape_of
-from bough.core.cycle.gates import wait_for_namespace, why_not_in_line, why_unchecked
+from bough.core.cycle.forest import missing_flavor
+from bough.core.cycle.gates import (
+    wait_for_namespace,
+    wait_for_stop,
+    why_not_in_line,
+    why_unchecked,
+)
 from bough.core.cycle.reasons import wait_behind
 from bough.model.admission import QueueingStrategy
 from bough.model.gang import Gang, PodState
@@ -37,6 +43,7 @@ class Waits:
         self._first: dict[tuple[str, bool], Wait] = {}
         self._looked_at: dict[str, Wait] = {}
         self._queues = {queue.name: queue for queue in snapshot.queues}
+        self._flavors = {flavor.name for flavor in snapshot.flavors}
         self._doors = {(each.namespace, each.name): each for each in snapshot.local_queues}
         names = {wait.workload for wait in plan.waits}
         for queue, gangs in snapshot.gangs.items():
@@ -61,7 +68,9 @@ class Waits:
         """Why a gang of a queue and a shape waits, if the plan says nothing of it by itself."""
         alike = self._alike_of(queue, shape)
         if alike is None:
-            return wait_behind(name, queue, alike=False)
+            declared = self._queues.get(queue)
+            stopped = None if declared is None else wait_for_stop(name, declared)
+            return stopped or wait_behind(name, queue, alike=False)
         return msgspec.structs.replace(alike, workload=name)
 
     def _alike_of(self, queue: str, shape: bytes) -> Wait | None:
@@ -90,6 +99,12 @@ class Waits:
         queue = self._queues.get(gang.queue)
         if queue is None:
             return None
+        counted = bool(gang.pod_sets) or gang.admission is not None
+        stopped = wait_for_stop(
+            gang.name, queue, missing_flavor(queue, self._flavors) if counted else None
+        )
+        if stopped is not None:
+            return stopped
         wait = wait_for_namespace(gang, queue, self._snapshot.namespaces)
         # Of one gang by itself: whether its line is held up was said by the plan.
         return None if wait is None else msgspec.structs.replace(wait, parked=False)

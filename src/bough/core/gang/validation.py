@@ -19,7 +19,7 @@ from bough.model.gang import PodState
 from bough.model.podgroup import is_native, qualified
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from bough.model.cluster import Topology
     from bough.model.gang import Pod
@@ -84,6 +84,17 @@ def check_members(members: Sequence[MemberPod], pod_groups: Container[str]) -> t
             found.warn(named, message)
             problems.extend(found.problems)
     return tuple(problems)
+
+
+def check_nodes(members: Iterable[MemberPod], nodes: Container[str]) -> Iterator[Problem]:
+    """Every pod that holds room on a node which does not exist."""
+    for pod in (member.pod for member in members):
+        holds = pod.state in {PodState.RUNNING, PodState.RELEASING}
+        if holds and pod.node is not None and pod.node not in nodes:
+            found = Findings(f"Pod/{pod.name}")
+            message = f"there is no Node {pod.node!r}; the pod counts for its queue, on no node"
+            found.warn(("spec", "nodeName"), message)
+            yield from found.problems
 
 
 def check_templates(
