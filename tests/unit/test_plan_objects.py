@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 from bough.cli.main import run
+from bough.core.cycle.claim import shape_of
+from bough.core.cycle.plan import plan
+from bough.core.cycle.waits import Waits
+from bough.model.reason import WaitReason
 from tests.objects import cluster_queue, group, kueue, node, pod, queue, topology, workload
 from tests.printed import starts, waits, warnings
 
@@ -367,3 +371,18 @@ def test_all_in_the_line_of_a_stopped_queue_are_told_that_it_is_stopped(
     assert dict.fromkeys(("ns/w1", "ns/w2", "ns/w3"), sentence) == waits(ask("plan FILE", *objects))
     for name in ("ns/w1", "ns/w3"):
         assert sentence == ask(f"why FILE {name}", *objects)["certificate"]["sentence"]
+
+
+def test_what_is_said_by_shape_in_a_stopped_queue_is_what_is_said_of_each(scene):
+    loaded = scene(
+        kueue("ResourceFlavor", "h100"),
+        cluster_queue("a", more=", stopPolicy: Hold, queueingStrategy: StrictFIFO"),
+        kueue("LocalQueue", "a, namespace: ns", "clusterQueue: a"),
+        *(workload(f"w{pods}", "a", pods) for pods in (1, 2)),
+    )
+    waits = Waits(loaded.snapshot, loaded.policy, plan(loaded.snapshot, loaded.policy))
+    gang = loaded.snapshot.gangs["a"][1]
+
+    by_shape = waits.of_shape(gang.name, gang.queue, shape_of(gang, loaded.policy))
+    assert WaitReason.STOPPED == by_shape.reason
+    assert waits.of(gang) == by_shape
