@@ -194,7 +194,7 @@ MUTATIONS = (
     ),
     Mutation(
         "there is no reserve for a full disk",
-        "                    keep_reserve(self._store)\n",
+        "                keep_reserve(self._store)\n",
         "",
         "tests/e2e/test_full_disk.py -k database",
     ),
