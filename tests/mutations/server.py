@@ -18,6 +18,12 @@ MUTATIONS = (
         "tests/api/test_loop_watch.py",
     ),
     Mutation(
+        "a loop that hangs is not noticed",
+        "            elif not engine.stopping.is_set() and engine.pulse.fault:\n",
+        "            elif False:\n",
+        "tests/api/test_hanging_loop.py",
+    ),
+    Mutation(
         "a process that writes all the time keeps the others from writing",
         "        _await(file, _DOOR, until_s)\n",
         "",

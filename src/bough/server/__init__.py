@@ -23,6 +23,7 @@
     notifier            the thread that tells users what happened to their workflows
     senders             e-mail by SMTP, webhooks by HTTP, and what may be sent
     engine              the scheduler in a thread of the loop's process
+    thread_pulse        notices that a thread hangs
     application         the routes as one application, and its description for programs
     server_key          proves to clients that this is the server that they logged in to
     middleware          before all routes: paths, the access log

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterable
 from time import perf_counter
 
@@ -14,6 +16,7 @@ from bough.control.scheduling.questions import Answers, Question
 from bough.control.site import Site
 from bough.model.backend import Backend
 from bough.server.loop_view import Counts
+from bough.server.thread_pulse import ThreadPulse
 from bough.store.notices import Notice, Notices
 
 LOG = logging.getLogger(__name__)
@@ -50,6 +53,8 @@ class Engine:
         self._scheduler = _Counted(site, self.backends.values(), bell, self)
         self._notices = Notices(site.store, self._hear)
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
+        #: Marked by the thread before and after each cycle.
+        self.pulse = ThreadPulse(self._thread)
 
     def listens_at(self, address: str) -> None:
         """Where this server answers."""
@@ -74,6 +79,12 @@ class Engine:
     def alive(self) -> bool:
         """Whether the thread is there at all."""
         return self._thread.is_alive()
+
+    @property
+    def stack(self) -> str:
+        """Where the thread is, for the log."""
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        return "".join(traceback.format_stack(frame)) if frame is not None else ""
 
     @property
     def fault(self) -> str:
@@ -136,6 +147,8 @@ class _Counted(Scheduler):
 
     def cycle(self) -> CycleResult:
         started = perf_counter()
+        self._engine.pulse.mark()
         done = super().cycle()
+        self._engine.pulse.mark()
         self._engine.count(done, perf_counter() - started)
         return done

@@ -122,6 +122,11 @@ class LoopProcess:
             engine = self._engine
             if engine is None:
                 self._send(Status(leads=False, counts=Counts()))
+            elif not engine.stopping.is_set() and engine.pulse.fault:
+                LOG.critical(
+                    "the thread of the scheduler %s:\n%s", engine.pulse.fault, engine.stack
+                )
+                os._exit(1)
             elif engine.alive or engine.stopping.is_set():
                 self._send(Status(leads=engine.leads, counts=engine.counts))
             else:
