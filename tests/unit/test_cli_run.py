@@ -223,6 +223,10 @@ def test_a_list_and_a_query_tell_an_array_as_one(bough: Osmo, server: Answering)
     ] == [each.split() for each in ended.output.splitlines()]
     found = json.loads(bough("workflow", "list", "-t", "json").output)
     assert (["x-1"], []) == ([each["name"] for each in found["arrays"]], found["workflows"])
+    assert "elements" in server.asked[-2].query
+    # By status its elements are looked for, each of which has its own.
+    bough("workflow", "list", "--status", "FAILED")
+    assert "elements" not in server.last.query
     array(server, "RUNNING", PENDING=2, RUNNING=1)
     ended = bough("workflow", "query", "x-1")
     assert ["PENDING", "2"] in [each.split() for each in ended.output.splitlines()]

@@ -144,14 +144,14 @@ def list_workflows(
     if not users and not all_users:
         # Without this the server lists the workflows of all users.
         query["all_users"] = False
-    folded = not screen().osmo and "array" not in query
+    # Arrays are listed as one line each where the newest of everything is listed.
+    folded = not screen().osmo and "array" not in query and not narrowed
     if folded:
         query["elements"] = False
     found = list(_pages(asked, count, offset, pools, users, query))
     if order == "asc":
         found.reverse()
-    if not folded or narrowed or offset:
-        # Arrays are listed as one line each where the newest of everything is listed.
+    if not folded or offset:
         echo(found, format_type, render_list, key="workflows")
         return
     mine = {name: query[name] for name in ("all_users",) if name in query}
