@@ -12,6 +12,6 @@ from tests.kubernetes.served import ClusterHosting
 def test_no_kill_of_the_server_leaves_a_pool_with_too_much_or_another_tree(
     host: ClusterHosting, admin: KubeClient, capsys: pytest.CaptureFixture[str]
 ):
-    figures = kill_and_judge(host, admin, kills=15, seed=3)
+    figures = kill_and_judge(host, admin, kills=30, seed=3)
     with capsys.disabled():
         print(f"\n{figures}")  # noqa: T201
