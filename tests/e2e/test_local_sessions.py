@@ -172,23 +172,8 @@ def test_a_session_ends_with_its_task(host: Local):
 
 
 def test_a_hundred_at_once_and_not_one_more(host: Local, name: str):
-    client = host.client
     mark = _mark()
-    begun: list[Peer] = []
-    faults: list[BoughError] = []
-
-    def open_one() -> None:
-        try:
-            begun.append(client.sessions.exec(name, "main", ["cat"], terminal=False))
-        except BoughError as error:
-            faults.append(error)
-
-    threads = [threading.Thread(target=open_one) for _ in range(PER_USER)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join(PATIENCE_S)
-    assert ([], PER_USER) == (faults, len(begun))
+    begun = _open_at_once(host, name, ["cat"], PER_USER)
     code, _, errors = run(host, "exec", name, "main", "--", "true")
     assert (125, True) == (code, f"{PER_USER} sessions already".encode() in errors), errors
 
@@ -281,17 +266,40 @@ def test_sessions_are_audited_without_what_was_typed(host: Local, name: str):
 def test_nothing_is_left_when_the_server_is_killed(hosted: Hosting):
     host = hosted.start()
     other, mark = begin(host, name="stays"), _mark()
+    begun = _open_at_once(host, other, ["sleep", mark], PER_USER - 1)
     with started(host, "exec", other, "main", "--", "sleep", mark) as process:
-        host.until(lambda: 1 == len(marked(mark)), lambda: marked(mark))
+        host.until(lambda: PER_USER == len(marked(mark)), lambda: marked(mark))
         hosted.stop(signal.SIGKILL)
         assert 125 == process.wait(PATIENCE_S)
     host.until(lambda: not marked(mark), lambda: marked(mark))
+    for each in begun:
+        each.shut()
 
     # The task goes on, and a new server reaches into it.
     again = hosted.start()
     assert "RUNNING" == again.status(other)
     assert (0, b"here\n", b"") == run(again, "exec", other, "main", "--", "echo", "here")
     again.client.workflows.cancel(other, force=True)
+
+
+def _open_at_once(host: Local, name: str, argv: list[str], count: int) -> list[Peer]:
+    """So many sessions of one command, all of which must begin."""
+    begun: list[Peer] = []
+    faults: list[BoughError] = []
+
+    def open_one() -> None:
+        try:
+            begun.append(host.client.sessions.exec(name, "main", argv, terminal=False))
+        except BoughError as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=open_one) for _ in range(count)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(PATIENCE_S)
+    assert ([], count) == (faults, len(begun))
+    return begun
 
 
 def _shell(name: str, script: str, **fields: object) -> dict[str, object]:
