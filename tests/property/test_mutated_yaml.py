@@ -23,7 +23,7 @@ from bough.tools.answer import write_amount
 from bough.tools.quota import check, show
 from tests.damaged import places
 
-INPUTS = 5 * settings().max_examples
+INPUTS = 9 * settings().max_examples
 BATCHES = 4
 
 ODD_TEXTS = [
