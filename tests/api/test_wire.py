@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 import pytest
 
@@ -291,6 +292,8 @@ def test_tasks_and_what_they_ask_for_together(divided):
         (each["workflow_id"], each["status"], each["gpu"], each["memory"])
         for each in answer["tasks"]
     ]
+    assert {"tasks"} == set(answer)
+    assert [] == divided.get("/api/task?all_pools=True&users=nobody&summary=True")["summaries"]
     sums = divided.get("/api/task?all_pools=True&summary=True")["summaries"]
     assert {("team--a", 5), ("team--b", 8)} == {(each["pool"], each["gpu"]) for each in sums}
     on_node = divided.get("/api/task?nodes=node-0")["tasks"]
@@ -305,8 +308,11 @@ def test_users_tokens_and_profile(team):
     ann = team.get("/api/auth/user/ann")
     assert ["osmo-team-user"] == [each["role_name"] for each in ann["roles"]]
     (token,) = team.get("/api/auth/access_token", user="ann")
-    assert TIME.match(token["expires_at"])
+    assert TIME.match(token["created_at"])
+    expires = datetime.fromisoformat(token["expires_at"])
+    assert expires.isoformat() == token["expires_at"]
     profile = team.get("/api/profile/settings", user="ann")
+    assert {"name": token["token_name"], "expires_at": token["expires_at"]} == profile["token"]
     assert ["team"] == profile["pools"]
     assert (
         team.send("POST", "/api/profile/settings", {"pool": "team"}, user="ann")["pool"] == "team"

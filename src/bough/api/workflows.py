@@ -163,7 +163,8 @@ class TaskList(msgspec.Struct, frozen=True):
     """Tasks, or what they ask for together."""
 
     tasks: list[TaskLine] = []
-    summaries: list[TaskSummary] = []
+    #: Absent unless it was asked for: OSMO's MCP server refuses a list of tasks with more in it.
+    summaries: list[TaskSummary] | msgspec.UnsetType = msgspec.UNSET
 
 
 class TagList(msgspec.Struct, frozen=True):

@@ -39,6 +39,15 @@ def time_text(at_ms: int | None) -> str | None:
     return at.isoformat(timespec="milliseconds")
 
 
+def expiry_text(at_ms: int) -> str:
+    """When a token ends, to the second.
+
+    Programs between a client and this server read it as a time and write it anew, and both forms
+    are compared as text. Only a time without a fraction is written in one way by all.
+    """
+    return datetime.fromtimestamp(at_ms // 1_000, UTC).replace(tzinfo=None).isoformat()
+
+
 def moment_text(at_ms: int) -> str:
     """A time as it stands before a line of text, to the second."""
     return datetime.fromtimestamp(at_ms // 1_000, UTC).strftime("%Y/%m/%d %H:%M:%S")

@@ -322,7 +322,8 @@ def _osmo_task(each: TaskLine) -> list[Cell]:
 
 def render_summaries(answer: TaskList, *, by_workflow: bool) -> str:
     """A line for each user and pool, or each workflow."""
-    if not answer.summaries:
+    found = answer.summaries or []
+    if not found:
         return "There are no tasks to view."
     titles = ["User", *(["Workflow ID"] if by_workflow else []), "Pool", "Priority"]
     rows = [
@@ -333,9 +334,9 @@ def render_summaries(answer: TaskList, *, by_workflow: bool) -> str:
             each.priority,
             *_amounts(each),
         ]
-        for each in answer.summaries
+        for each in found
     ]
-    totals = [*([""] * len(titles)), *_sums(answer.summaries)]
+    totals = [*([""] * len(titles)), *_sums(found)]
     numbers = range(len(titles), len(titles) + len(_AMOUNTS))
     return render_table([*titles, *_AMOUNTS], rows, totals=totals, numbers=numbers)
 

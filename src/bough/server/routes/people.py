@@ -29,7 +29,7 @@ from bough.control.people import tokens, users
 from bough.control.people.users import UserView
 from bough.model.access import Action, Token, User
 from bough.server.declare import Limit, Position, Visit, caller, json_text, route
-from bough.server.values import read_date_ms, time_text
+from bough.server.values import expiry_text, read_date_ms, time_text
 
 _USER = "/api/auth/user/{user:str}"
 _OWN = "/api/auth/access_token"
@@ -264,7 +264,7 @@ def _token(token: Token) -> TokenLine:
         token_name=token.name,
         user_name=token.user,
         description=token.description,
-        expires_at=time_text(token.expires_ms) or "",
+        expires_at=expiry_text(token.expires_ms),
         created_at=time_text(token.created_ms),
         roles=list(token.roles),
     )

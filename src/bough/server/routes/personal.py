@@ -17,7 +17,7 @@ from bough.control.people import credentials, profiles
 from bough.errors import Invalid
 from bough.model.access import Action, Credential, CredentialType, Profile
 from bough.server.declare import Visit, caller, route
-from bough.server.values import time_text
+from bough.server.values import expiry_text, time_text
 
 _PROFILE = "/api/profile/settings"
 _CREDENTIAL = "/api/credentials/{credential:str}"
@@ -33,9 +33,7 @@ def get_profile(request: Visit) -> ProfileAnswer:
         profile=_choices(view.profile),
         pools=list(view.pools),
         roles=list(view.roles),
-        token=None
-        if token is None
-        else ProfileToken(token.name, time_text(token.expires_ms) or ""),
+        token=None if token is None else ProfileToken(token.name, expiry_text(token.expires_ms)),
     )
 
 
