@@ -84,7 +84,7 @@ def _race(report: Report, cluster: Scheduled, pool: ThreadPoolExecutor, gangs: i
 
     ways: dict[str, Callable[[], Cost]] = {
         "blindly": lambda: bound(_blindly),
-        # What nobody can do without who may never leave a gang half-bound.
+        # The least that a scheduler must write if it may never leave a gang half-bound.
         "blindly with a write for each gang": lambda: bound(_blindly_with_writes),
         "decided": lambda: bound(_decided),
     }

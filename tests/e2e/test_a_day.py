@@ -22,7 +22,7 @@ from tests.e2e.sessions import Forwarded, token_of
 
 BEST, STUCK = 37, 20
 ELEMENTS = 50
-#: Leaves what it found. One of them goes on only when somebody looks into it.
+#: Leaves what it found. One of them goes on only when a user looks into it.
 TRAIN = f"""\
 import json, os, pathlib, sys, time
 rate = int(sys.argv[1])

@@ -96,7 +96,7 @@ class LogRelay:
         elif kind == "BARRIER":
             self._refuse(REFUSED, _NO_BARRIER)
         elif kind != "METRICS":
-            # Figures of transfers are measured by whoever transfers here.
+            # Figures of transfers are measured where the transfer is made.
             pipe = self._pipes.errors if kind == "STDERR" else self._pipes.output
             line = text.encode(errors="replace").removesuffix(b"\n") + b"\n"
             # So much is written to a pipe as a whole, so lines of several clients stay whole.
