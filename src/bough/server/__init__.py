@@ -4,11 +4,14 @@
     recovery            `bough admin recover`: a new token for an administrator
     process             a start to its end: store, the loop's process, HTTP, signals
     site_setup          the site, as the processes of a server have it
-    loop_watch          starts the process of the scheduler's loop, watches it and asks it
+    child_watch         starts a process of the server, watches it, and replaces it when it is gone
+    child_process       what such a process does first
+    loop_watch          the process of the scheduler's loop, watched, and asked questions
     loop_line           what the two processes say to each other
     loop_process        the loop's process: backends, scheduler, answers from its plan
     loop_view           what requests know of the loop
     log_output          where the processes log
+    http_server         HTTP as the server speaks it
     listening           the socket that the server listens on, taken over from the server before
     socket_holder       the small process that keeps it while no server runs
     data_folder         the data folder: making it, what shows that a site is in it
@@ -19,6 +22,7 @@
     backend_file        which backends there are, by options or a file
     hosting             which backends the loop opens, and what requests read of them
     connections         how many connections there can be, and how slow one can be
+    tally               counts that have limits
     memory_budget       what requests may take of the memory, from the bounds of other modules
     notifier            the thread that tells users what happened to their workflows
     senders             e-mail by SMTP, webhooks by HTTP, and what may be sent

@@ -2,11 +2,13 @@
 
 A user who sends many slow requests waits for these, and other users do not. Requests that need no
 user, such as the check of health, have a limit of their own.
+
+Where several workers answer, streams and bodies are counted together, and each worker works on its
+part of the requests that are worked on at once.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
@@ -17,6 +19,7 @@ from anyio.lowlevel import RunVar
 
 from bough.errors import Busy, Invalid, Throttled
 from bough.server.authenticator import Connection
+from bough.server.tally import OwnTally, Tally, Want
 
 #: Requests of one user that are served at once, and how many more may wait.
 AT_ONCE = 10
@@ -35,16 +38,35 @@ ANONYMOUS = 8
 #: The name of the stack in the scope of a request.
 AT_END = "bough.at_end"
 
+_BODIES = "bodies"
+
 Result = TypeVar("Result")
+
+
+class _Together:
+    """The workers of a server, of which this process is one."""
+
+    workers = 1
+    #: `None`: this process counts alone.
+    tally: Tally | None = None
+
+
+def share_limits(workers: int, tally: Tally) -> None:
+    """Say that this process is one of several workers, before it answers anything."""
+    _Together.workers, _Together.tally = workers, tally
+
+
+def part_of(limit: int) -> int:
+    """The part of a limit that a worker has; at least one."""
+    return max(1, limit // _Together.workers)
 
 
 class _Limits:
     """The requests and streams of one event loop."""
 
     def __init__(self) -> None:
-        self.anonymous = CapacityLimiter(ANONYMOUS)
-        self.streams: Counter[str] = Counter()
-        self.bodies: Counter[str] = Counter()
+        self.anonymous = CapacityLimiter(part_of(ANONYMOUS))
+        self.tally: Tally = _Together.tally or OwnTally()
         #: Dropped with its last request.
         self._users: WeakValueDictionary[tuple[str, int], Semaphore] = WeakValueDictionary()
 
@@ -52,7 +74,8 @@ class _Limits:
         """The semaphore of a user for the routes with one limit."""
         found = self._users.get((user, at_once))
         if found is None:
-            found = self._users[user, at_once] = Semaphore(at_once, fast_acquire=True)
+            own = part_of(at_once)
+            found = self._users[user, at_once] = Semaphore(own, fast_acquire=True)
         return found
 
 
@@ -65,7 +88,7 @@ async def run_limited(user: str, work: Callable[[], Result], at_once: int = AT_O
     if not user:
         return await to_thread.run_sync(work, limiter=limits.anonymous)
     own = limits.of(user, at_once)
-    if own.statistics().tasks_waiting >= WAITING:
+    if own.statistics().tasks_waiting >= part_of(WAITING):
         raise Throttled(f"{user} waits for {WAITING} answers already; try again.")
     async with own:
         return await to_thread.run_sync(work)
@@ -80,29 +103,32 @@ class BodyCount:
 
     def add(self, user: str, size: int) -> None:
         """A part came; refused where the bodies of the user are too much together."""
-        bodies = _limits().bodies
         if not user and self._size + size > ANONYMOUS_BODY_BYTES:
             most = f"{ANONYMOUS_BODY_BYTES >> 10} KiB"
             raise Invalid(f"The body is larger than {most}, the most without a user.")
-        if user and bodies[user] + size > BODIES_BYTES:
+        if user and size:
+            self._take(user, size)
+            self._user = user
+        self._size += size
+
+    def _take(self, user: str, size: int) -> None:
+        own = Want(_bodies_of(user), size, BODIES_BYTES)
+        refused = _limits().tally.take(own, Want(_BODIES, size, ALL_BODIES_BYTES))
+        if refused is None:
+            return
+        if refused is own:
             raise Throttled(
                 f"{user} has sent {BODIES_BYTES >> 20} MiB in requests that are not answered yet; "
                 "send them one after the other."
             )
-        if user and bodies.total() + size > ALL_BODIES_BYTES:
-            raise Busy("All users together have sent too much that is not answered yet; try again.")
-        self._user = user
-        self._size += size
-        if user:
-            bodies[user] += size
+        raise Busy("All users together have sent too much that is not answered yet; try again.")
 
     def close(self) -> None:
         """The request is answered."""
         if self._user and self._size:
-            bodies = _limits().bodies
-            bodies[self._user] -= self._size
-            if bodies[self._user] <= 0:
-                del bodies[self._user]
+            tally = _limits().tally
+            tally.give_back(_bodies_of(self._user), self._size)
+            tally.give_back(_BODIES, self._size)
 
 
 def count_stream(request: Connection) -> None:
@@ -117,17 +143,18 @@ def at_end(request: Connection) -> ExitStack:
 
 @contextmanager
 def _counted(user: str) -> Iterator[None]:
-    streams = _limits().streams
-    # Nothing runs between the check and the count, so the limit is never exceeded.
-    if streams[user] >= STREAMS:
+    tally, key = _limits().tally, f"streams of {user}"
+    # Comparing and counting is one step, so the limit is never exceeded.
+    if tally.take(Want(key, 1, STREAMS)) is not None:
         raise Throttled(f"{user} has {STREAMS} streams open already; close some of them.")
-    streams[user] += 1
     try:
         yield
     finally:
-        streams[user] -= 1
-        if not streams[user]:
-            del streams[user]
+        tally.give_back(key, 1)
+
+
+def _bodies_of(user: str) -> str:
+    return f"bodies of {user}"
 
 
 def _limits() -> _Limits:

@@ -24,6 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bough.api.common import ErrorBody
 from bough.server.settings import CONNECTIONS, CONNECTIONS_PER_ADDRESS, Network
+from bough.server.tally import OwnTally, Tally, Want
 
 if TYPE_CHECKING:
     from litestar.types import ASGIApp, Receive, Scope, Send
@@ -47,6 +48,9 @@ HEALTH = "/health"
 #: The connection of a request, by this name in the state of its scope.
 CONNECTION = "bough.connection"
 
+#: The count of all connections, and of those of one address.
+ALL = "connections"
+_OF_ADDRESS = "connections of {}"
 _OUT_OF_PLACES = "out of places"
 
 
@@ -90,14 +94,22 @@ def raise_file_limit(connections: int) -> int:
 
 
 class OpenConnections:
-    """All connections of a server. For one event loop."""
+    """All connections of a server, or of one of its workers. For one event loop.
 
-    def __init__(self, bounds: Bounds, proxies: tuple[Network, ...] = ()) -> None:
+    How many there can be holds for all workers together; each of them makes room among its own.
+    """
+
+    def __init__(
+        self, bounds: Bounds, proxies: tuple[Network, ...] = (), tally: Tally | None = None
+    ) -> None:
+        """tally:  what the workers of a server count together; `None`: it has one process."""
         self.bounds = bounds
+        self._tally: Tally = tally or OwnTally()
         #: A proxy brings the requests of many users, so only the total limit holds for it.
         self._proxies = proxies
         self._open: set[ServedConnection] = set()
         self._reserved: dict[ServedConnection, None] = {}
+        #: Of this process, by address.
         self._counts: Counter[str] = Counter()
         #: By stage and address, the oldest first: what can make room.
         self._loose: tuple[_ByAddress, _ByAddress] = ({}, {})
@@ -113,19 +125,25 @@ class OpenConnections:
     def add(self, connection: ServedConnection) -> bool:
         """Find a place; whether there is one."""
         address = connection.address
-        full = len(self._open) - len(self._reserved) >= self.bounds.connections
-        own = self._counts[address] >= self.bounds.per_address and not self._is_proxy(address)
-        if (own and not self._make_room(address)) or (
-            full and not own and not self._make_room(None)
-        ):
-            if not self._reserve(connection):
-                self.count(_OUT_OF_PLACES)
-                return False
-        else:
+        refused = self._take(address)
+        while refused is not None and self._make_room(None if refused == ALL else address):
+            refused = self._take(address)
+        if refused is None:
             self._counts[address] += 1
+        elif not self._reserve(connection):
+            self.count(_OUT_OF_PLACES)
+            return False
         self._open.add(connection)
         self._begin_sweeps(connection.loop)
         return True
+
+    def _take(self, address: str) -> str | None:
+        """Count a connection; the count that leaves no room for it."""
+        most = None if self._is_proxy(address) else self.bounds.per_address
+        refused = self._tally.take(
+            Want(_OF_ADDRESS.format(address), 1, most), Want(ALL, 1, self.bounds.connections)
+        )
+        return None if refused is None else refused.key
 
     def remove(self, connection: ServedConnection) -> None:
         """It is closed, or is about to be."""
@@ -136,6 +154,8 @@ class OpenConnections:
         if connection in self._reserved:
             del self._reserved[connection]
             return
+        self._tally.give_back(ALL, 1)
+        self._tally.give_back(_OF_ADDRESS.format(connection.address), 1)
         self._counts[connection.address] -= 1
         if not self._counts[connection.address]:
             del self._counts[connection.address]

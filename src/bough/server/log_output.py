@@ -6,10 +6,16 @@ import logging
 import sys
 
 
-def log_to_standard_error() -> None:
-    """Log to standard error, with times, without messages of libraries."""
+def log_to_standard_error(process: str = "") -> None:
+    """Log to standard error, with times, without messages of libraries.
+
+    process:  named in each line, where several do the same.
+    """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    named = f" [{process}]" if process else ""
+    handler.setFormatter(
+        logging.Formatter(f"%(asctime)s %(levelname)s %(name)s{named} %(message)s")
+    )
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     for name in ("uvicorn.error", "uvicorn"):
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -12,7 +12,7 @@ import struct
 import threading
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -26,16 +26,20 @@ from bough.errors import (
     Forbidden,
     Invalid,
     NotFound,
+    Throttled,
     Unavailable,
 )
 from bough.server.loop_view import Counts
 from bough.server.settings import Settings
 
+Message = TypeVar("Message")
+
 _LENGTH = struct.Struct("!I")
 _MOST_BYTES = 256 << 20
 #: Expected errors by name; all others are bugs.
 _ERRORS = {
-    each.__name__: each for each in (Busy, Conflict, Forbidden, Invalid, NotFound, Unavailable)
+    each.__name__: each
+    for each in (Busy, Conflict, Forbidden, Invalid, NotFound, Throttled, Unavailable)
 }
 
 
@@ -138,7 +142,7 @@ class Line:
         self._sending = threading.Lock()
         self._encoder = msgspec.msgpack.Encoder()
 
-    def send(self, message: ToLoop | FromLoop) -> None:
+    def send(self, message: msgspec.Struct) -> None:
         """Send a whole message; raises `OSError` if the other end is gone or reads nothing."""
         content = self._encoder.encode(message)
         with self._sending:
@@ -146,11 +150,15 @@ class Line:
 
     def read_to_loop(self) -> ToLoop:
         """Read the next message for the loop; raises `EOFError` if the other end is gone."""
-        return _TO_LOOP.decode(self._read())
+        return self.read(_TO_LOOP)
 
     def read_from_loop(self) -> FromLoop:
         """Read the next message of the loop; raises `EOFError` if the other end is gone."""
-        return _FROM_LOOP.decode(self._read())
+        return self.read(_FROM_LOOP)
+
+    def read(self, decoder: msgspec.msgpack.Decoder[Message]) -> Message:
+        """Read the next message; raises `EOFError` if the other end is gone."""
+        return decoder.decode(self._read())
 
     def _read(self) -> bytes:
         (length,) = _LENGTH.unpack(self._read_exactly(_LENGTH.size))

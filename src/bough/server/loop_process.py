@@ -6,7 +6,6 @@ and at once when the server is gone, however that ended.
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import select
@@ -23,6 +22,7 @@ from bough.control.clock import SteadyClock
 from bough.control.scheduling.bell import Bell
 from bough.control.site import Clock, Site, site_identity
 from bough.errors import BoughError, Broken
+from bough.server.child_process import end_with
 from bough.server.disk_space import DiskSpace
 from bough.server.engine import Engine
 from bough.server.hosting import Host, open_hosts
@@ -54,7 +54,6 @@ BEAT_S = 1.0
 SHORTEST_S = 0.1
 #: How many questions to answer at the same time.
 ANSWERS_AT_ONCE = 64
-_PR_SET_PDEATHSIG = 1
 
 
 class RunningLoop(NamedTuple):
@@ -188,7 +187,7 @@ class LoopProcess:
 
 def main(line_descriptor: int, rung: int, parent: int) -> int:
     """Be the process of a loop; the exit code."""
-    _end_with(parent)
+    end_with(parent)
     # Ctrl-C is for the server, which then tells this process to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     log_to_standard_error()
@@ -213,14 +212,6 @@ def main(line_descriptor: int, rung: int, parent: int) -> int:
             line.send(Failed.of(0, error))
         return 1
     return 0
-
-
-def _end_with(parent: int) -> None:
-    """Let the kernel kill this process with the server, even while this one is stopped."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import shlex
-import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -13,11 +11,9 @@ from contextlib import contextmanager
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
-from types import FrameType
 from urllib.parse import urlsplit
 
 import msgspec
-import uvicorn
 from litestar import Litestar
 
 from bough.control.clock import SteadyClock
@@ -30,13 +26,7 @@ from bough.model.names import plain_name_fault
 from bough.server.application import make_application
 from bough.server.authenticator import Authenticator
 from bough.server.backend_file import has_local
-from bough.server.connections import (
-    ACCEPTED_AT_ONCE,
-    BACKLOG,
-    Bounds,
-    OpenConnections,
-    raise_file_limit,
-)
+from bough.server.connections import OpenConnections
 from bough.server.data_cleaner import DataCleaner
 from bough.server.data_folder import (
     existing_store,
@@ -47,10 +37,10 @@ from bough.server.data_folder import (
 from bough.server.disk_space import DiskSpace
 from bough.server.example import TRIED, make_example
 from bough.server.hosting import go_first, running_lock, task_files
+from bough.server.http_server import HttpServer, find_bounds
 from bough.server.listening import Listening, shown
 from bough.server.log_output import log_to_standard_error
 from bough.server.loop_watch import LoopWatch
-from bough.server.middleware import Middleware
 from bough.server.notifier import Notifier
 from bough.server.senders import NetworkSender
 from bough.server.server_key import ServerKey
@@ -59,10 +49,6 @@ from bough.server.site_setup import make_site
 from bough.store.migration import upgrade
 
 LOG = logging.getLogger(__name__)
-
-#: How long requests that are under way may take once the server is told to stop.
-GRACE_S = 10
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Running(msgspec.Struct, frozen=True):
@@ -83,27 +69,18 @@ def serve(settings: Settings) -> None:
         address = shown(listening.socket)
         for warning in running.started.warnings:
             LOG.warning("%s", warning)
-        running.application.state.public_url = _public_url(settings, address)
-        running.loop.listens_at(running.application.state.public_url)
+        public_url = _public_url(settings, address)
+        running.loop.listens_at(public_url)
         running.disks.start()
         cleaner = DataCleaner(running.site, running.loop.backends)
         cleaner.start()
-        connections = OpenConnections(_bounds(settings), settings.trusted_proxies)
-        _announce(settings, address, running.started)
-        config = uvicorn.Config(
-            Middleware(running.application),
-            http=connections.protocol,
-            access_log=False,
-            log_config=None,
-            timeout_graceful_shutdown=GRACE_S,
-            server_header=False,
-            # Whose headers are believed is decided by the authenticator alone.
-            proxy_headers=False,
-            backlog=ACCEPTED_AT_ONCE,
-            ws="none",
-        )
+        bounds = find_bounds(settings)
         try:
-            _Server(config, running.loop).run(sockets=[listening.socket])
+            running.application.state.public_url = public_url
+            connections = OpenConnections(bounds, settings.trusted_proxies)
+            server = HttpServer(running.application, connections, running.loop.stopping)
+            _announce(settings, address, running.started)
+            server.run(sockets=[listening.socket])
         finally:
             listening.close()
             cleaner.stop()
@@ -121,18 +98,6 @@ def _public_url(settings: Settings, address: str) -> str:
     found = f"http://{socket.gethostname()}:{parts.port}"
     LOG.warning("links begin with %s; --public-url says what they should begin with", found)
     return found
-
-
-def _bounds(settings: Settings) -> Bounds:
-    most = raise_file_limit(settings.connections)
-    if most < settings.connections:
-        LOG.warning(
-            "the limit of open files leaves room for %d connections, not %d; raise it "
-            "(LimitNOFILE= of a systemd unit, or ulimit -n)",
-            most,
-            settings.connections,
-        )
-    return Bounds(most, min(most, settings.connections_per_address))
 
 
 def upgrade_database(settings: Settings) -> str:
@@ -176,13 +141,7 @@ def put_together(settings: Settings) -> Iterator[Running]:
         settle_task_folder(settings)
         if has_local(settings):
             go_first()
-        authenticator = Authenticator(site, settings.trusted_proxies)
-        application = make_application(
-            authenticator, loop, maximum_body_bytes=settings.maximum_body_bytes
-        )
-        application.state.server_key = ServerKey.of(settings.data)
-        application.state.faults = disks.faults
-        application.state.gauges.begin()
+        application = _application(settings, site, loop, disks)
         ready = loop.begin()
         if settings.example:
             make_example(site, ready.gpus)
@@ -196,47 +155,21 @@ def put_together(settings: Settings) -> Iterator[Running]:
         clock.keep(settings.data / "clock")
 
 
+def _application(settings: Settings, site: Site, loop: LoopWatch, disks: DiskSpace) -> Litestar:
+    """What answers requests."""
+    application = make_application(
+        Authenticator(site, settings.trusted_proxies),
+        loop,
+        maximum_body_bytes=settings.maximum_body_bytes,
+    )
+    application.state.server_key = ServerKey.of(settings.data)
+    application.state.faults = disks.faults
+    application.state.gauges.begin()
+    return application
+
+
 def _warned(started: Started, warnings: tuple[str, ...]) -> Started:
     return msgspec.structs.replace(started, warnings=(*started.warnings, *warnings))
-
-
-class _Server(uvicorn.Server):
-    """Tells the loop as soon as it is told to stop, so that open streams end."""
-
-    def __init__(self, config: uvicorn.Config, loop: LoopWatch) -> None:
-        super().__init__(config)
-        self._loop = loop
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Let signals end only the server, so that everything else is closed in order."""
-        before = {each: signal.signal(each, self.handle_exit) for each in _SIGNALS}
-        try:
-            yield
-        finally:
-            for each, handler in before.items():
-                signal.signal(each, handler)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer; few connections are accepted in one go, but more of them can wait."""
-        await super().startup(sockets)
-        for each in sockets or ():
-            each.listen(BACKLOG)
-        asyncio.get_running_loop().set_exception_handler(_log_loop_error)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop; the second time without waiting for requests."""
-        self._loop.stopping.set()
-        super().handle_exit(sig, frame)
-
-
-def _log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-    """Log an error that repeats while files run out in one line, without a traceback."""
-    error = context.get("exception")
-    if isinstance(error, OSError) and "socket" in context and "protocol" not in context:
-        LOG.error("%s: %s", context["message"], error.strerror)
-    else:
-        loop.default_exception_handler(context)
 
 
 def _announce(settings: Settings, address: str, started: Started) -> None:

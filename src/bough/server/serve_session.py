@@ -19,7 +19,7 @@ from bough.model.session import SessionConnection
 from bough.server.connections import CONNECTION, ServedConnection
 from bough.server.declare import Visit, caller
 from bough.server.loop_view import LoopView
-from bough.server.sessions import LiveSession, Offer, Sessions
+from bough.server.sessions import AnnouncedSession, LiveSession, Offer, Sessions
 from bough.server.stream_access import StreamAccess
 from bough.websocket import handshake
 from bough.websocket.channels import PROTOCOL
@@ -99,7 +99,7 @@ async def _watch(request: Visit, session: LiveSession, engine: LoopView) -> str:
     return "it ended"
 
 
-def hand_over(request: Visit, session: LiveSession, key: str) -> None:
+def hand_over(request: Visit, session: AnnouncedSession, key: str) -> None:
     """Give the connection of a request to a session, as the websocket of a key."""
     connection, head, rest = accept(request)
     session.hand_over(connection, SessionConnection(head, rest, key))

@@ -56,7 +56,7 @@ class ServerKey:
                 hint="restore it from a backup; where there is none, remove it, and tell all users "
                 "to log in again with --new-server",
             ) from None
-        (data / PUBLIC_FILE).write_text(f"{key.public}\n")
+        _publish(data / PUBLIC_FILE, f"{key.public}\n")
         return key
 
     def prove(self, challenge: str, address: str) -> ServerKeyAnswer:
@@ -71,6 +71,16 @@ class ServerKey:
             )
         signature = self._private.sign(ServerKeyAnswer.signed_text(sent.hex(), address))
         return ServerKeyAnswer(self.public, address, signature.hex())
+
+
+def _publish(path: Path, text: str) -> None:
+    """Write the public key, unless it is there: others may be reading it."""
+    try:
+        if path.read_text() == text:
+            return
+    except (OSError, UnicodeDecodeError):
+        pass
+    path.write_text(text)
 
 
 def _make(path: Path) -> bytes:

@@ -11,16 +11,18 @@ import asyncio
 import secrets
 import socket
 import threading
-from collections import Counter, deque
-from collections.abc import Generator
+from collections import deque
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from time import monotonic
+from typing import Protocol
 
 import msgspec
 
 from bough.control.workflows.sessions import SessionTarget
 from bough.errors import NotFound, Throttled, Unavailable
 from bough.model.session import SessionConnection, SessionKind, SessionNews, SessionRequest
+from bough.server.tally import OwnTally, Tally, Want
 
 #: The most sessions of one user, and of all users.
 PER_USER = 100
@@ -31,9 +33,10 @@ MOST_KEYS = 200
 #: How long a client's connection waits for the session to announce it.
 ANNOUNCED_S = 10.0
 #: The most announced connections of one session that have not arrived.
-_MOST_ANNOUNCED = 256
+MOST_ANNOUNCED = 256
 _LINE_BYTES = 64 << 10
-_UNKNOWN = "The key of the session is not known; it is good for one connection, within a minute."
+UNKNOWN_KEY = "The key of the session is not known; it is good for one connection, within a minute."
+_ALL = "sessions"
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -43,6 +46,14 @@ class Offer(msgspec.Struct, frozen=True):
     target: SessionTarget
     wanted: SessionRequest
     until_s: float
+
+
+class AnnouncedSession(Protocol):
+    """A session that waits for a connection of its client."""
+
+    def hand_over(self, connection: socket.socket, told: SessionConnection) -> None:
+        """Give the session a connection of its client."""
+        ...
 
 
 class LiveSession:
@@ -56,7 +67,9 @@ class LiveSession:
         self.target = target
         self.kind = kind
         #: The keys of connections that the client will open, oldest first.
-        self.keys: deque[str] = deque(maxlen=_MOST_ANNOUNCED)
+        self.keys: deque[str] = deque(maxlen=MOST_ANNOUNCED)
+        #: Told each of these keys as it comes.
+        self.announce: Callable[[str], None] = lambda _: None
         self.ended = False
         self.exit_code: int | None = None
         asyncio.get_running_loop().add_reader(self._line.fileno(), self._hear)
@@ -100,6 +113,7 @@ class LiveSession:
             news = msgspec.json.decode(content, type=SessionNews)
         if news.key:
             self.keys.append(news.key)
+            self.announce(news.key)
         if news.ended:
             self.ended = True
             self.exit_code = self.exit_code if news.exit_code is None else news.exit_code
@@ -111,17 +125,17 @@ class LiveSession:
 class Sessions:
     """All sessions of a server, and those that were only requested."""
 
-    def __init__(self) -> None:
+    def __init__(self, tally: Tally | None = None) -> None:
         #: Offers are made in threads.
         self._lock = threading.Lock()
         self._offers: dict[str, Offer] = {}
-        self._counts: Counter[str] = Counter()
+        self._tally: Tally = tally or OwnTally()
         self._live: set[LiveSession] = set()
 
     @property
     def count(self) -> int:
         """How many there are."""
-        return self._counts.total()
+        return self._tally.count(_ALL)
 
     def offer(self, user: str, target: SessionTarget, wanted: SessionRequest) -> str:
         """Offer a session; returns its key."""
@@ -151,7 +165,9 @@ class Sessions:
             )
             return self._offers.pop(key) if fits else None
 
-    async def announced(self, user: str, kind: SessionKind, workflow: str, key: str) -> LiveSession:
+    async def announced(
+        self, user: str, kind: SessionKind, workflow: str, key: str
+    ) -> AnnouncedSession:
         """The session that announced this connection; waits a moment for the announcement."""
         until_s = monotonic() + ANNOUNCED_S
         while True:
@@ -168,26 +184,26 @@ class Sessions:
                     each.keys.remove(key)
                     return each
             if not own or monotonic() > until_s:
-                raise NotFound(_UNKNOWN)
+                raise NotFound(UNKNOWN_KEY)
             await asyncio.sleep(0.02)
 
     @contextmanager
     def counted(self, user: str) -> Generator[None]:
         """Count a session while it lives; refuses if there are too many."""
-        # Nothing else runs between the check and the count, so the limits are never exceeded.
-        if self._counts[user] >= PER_USER:
+        # Comparing and counting is one step, so the limits are never exceeded.
+        own = Want(f"sessions of {user}", 1, PER_USER)
+        refused = self._tally.take(own, Want(_ALL, 1, IN_ALL))
+        if refused is own:
             raise Throttled(f"{user} has {PER_USER} sessions already; end some of them.")
-        if self.count >= IN_ALL:
+        if refused is not None:
             raise Unavailable(
                 f"There are {IN_ALL} sessions, as many as this server has; try again."
             )
-        self._counts[user] += 1
         try:
             yield
         finally:
-            self._counts[user] -= 1
-            if not self._counts[user]:
-                del self._counts[user]
+            self._tally.give_back(own.key, 1)
+            self._tally.give_back(_ALL, 1)
 
     @contextmanager
     def living(self, session: LiveSession) -> Generator[None]:

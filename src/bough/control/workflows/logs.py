@@ -62,17 +62,23 @@ class _KeptLines:
         #: The one that was read last is the last one.
         self._weights: dict[LogReader, int] = {}
         self.total = 0
+        #: Among how many processes of a server the room is divided.
+        self.processes = 1
+
+    @property
+    def _most(self) -> int:
+        return ALL_KEPT // self.processes
 
     def keep(self, reader: LogReader, weight: int) -> None:
         """Note how much a reader keeps now."""
         with self._lock:
             self._replace(reader, weight)
-            if self.total > ALL_KEPT:
+            if self.total > self._most:
                 self._give_up()
 
     def _give_up(self) -> None:
         for each in list(self._weights):
-            if self.total > ALL_KEPT and each.give_up():
+            if self.total > self._most and each.give_up():
                 self._replace(each, 0)
 
     def _replace(self, reader: LogReader, weight: int) -> None:

@@ -14,8 +14,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 import msgspec
 
@@ -47,7 +48,26 @@ _LIMITS = {
 }
 
 
-_TURNS = FairTurns(AT_ONCE, OF_ONE_USER, "Too many templates are being rendered; try again.")
+class Turns(Protocol):
+    """Lets few users render at one time."""
+
+    def turn(self, user: str, wait_s: float) -> AbstractContextManager[None]:
+        """Wait for a turn of a user, and have it."""
+        ...
+
+
+def make_turns() -> FairTurns:
+    """The turns of a server."""
+    return FairTurns(AT_ONCE, OF_ONE_USER, "Too many templates are being rendered; try again.")
+
+
+_TURNS: Turns = make_turns()
+
+
+def share_turns(turns: Turns) -> None:
+    """Render only when it is this process's turn, where several processes render."""
+    global _TURNS  # noqa: PLW0603  said once, at the start of the process
+    _TURNS = turns
 
 
 class Rendered(msgspec.Struct, frozen=True):

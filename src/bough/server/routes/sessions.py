@@ -201,7 +201,8 @@ async def _connect(request: Visit, kind: SessionKind, workflow: str, key: str) -
     sessions: Sessions = request.app.state.sessions
     user = request.user.name
     name = await to_thread.run_sync(_proper_name, request, kind, workflow)
-    offer = sessions.take(user, kind, name, key)
+    # Another process may have the keys.
+    offer = await to_thread.run_sync(sessions.take, user, kind, name, key)
     if offer is None:
         session = await sessions.announced(user, kind, name, key)
         hand_over(request, session, key)
