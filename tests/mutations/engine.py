@@ -62,7 +62,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fair shares: what was promised is not given",
-        "progress.promised if copy.policy.nominated_first else ()",
+        "progress.promised if keeps_promises else ()",
         "()",
         "tests/unit/test_cycle_fair.py",
     ),

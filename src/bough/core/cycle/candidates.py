@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import islice
+from itertools import chain, islice
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.fair_givers import FairGivers
@@ -62,6 +62,24 @@ class Candidates:
     def with_advantage(self) -> bool:
         """Whether there are any in other queues over which the preemptor has the advantage."""
         return self._has(advantage=True)
+
+    @property
+    def are_plain(self) -> bool:
+        """Whether they are whole gangs, none of them told to end, and shares do not matter.
+
+        Then they are `others`, followed by `own`.
+        """
+        if self._givers is not None or self._copy.elastic:
+            return False
+        return not self._preemptor.leaf.leaving and not any(each.leaving for each in self._levels)
+
+    def own(self) -> Iterator[Victim]:
+        """The gangs of its own queue."""
+        return self._gangs_of(self._own(leaving=False, elastic=False))
+
+    def others(self) -> Iterator[Victim]:
+        """The gangs of other queues, where its own does not borrow afterwards."""
+        return self._gangs_of(self._others(leaving=False, borrowing=False, elastic=False))
 
     def in_order(self, *, borrowing: bool) -> Iterator[Victim]:
         """Surplus before whole gangs; what was already told to end first; its own queue last.
@@ -206,8 +224,12 @@ class Candidates:
 
     def _gangs(self, *, borrowing: bool) -> Iterator[Victim]:
         for leaving in (True, False):
-            for claim, reach in self._claims(leaving=leaving, borrowing=borrowing, elastic=False):
-                yield self._gang(claim, reach)
+            yield from self._gangs_of(
+                self._claims(leaving=leaving, borrowing=borrowing, elastic=False)
+            )
+
+    def _gangs_of(self, claims: Iterable[tuple[Claim, Tier | None]]) -> Iterator[Victim]:
+        return (self._gang(claim, reach) for claim, reach in claims)
 
     def _gang(self, claim: Claim, reach: Tier | None) -> Victim:
         charges = claim.charges
@@ -221,7 +243,16 @@ class Candidates:
     def _claims(
         self, *, leaving: bool, borrowing: bool, elastic: bool
     ) -> Iterator[tuple[Claim, Tier | None]]:
-        """Other queues, first those over which the preemptor has the advantage; then its own."""
+        """Other queues, then its own."""
+        return chain(
+            self._others(leaving=leaving, borrowing=borrowing, elastic=elastic),
+            self._own(leaving=leaving, elastic=elastic),
+        )
+
+    def _others(
+        self, *, leaving: bool, borrowing: bool, elastic: bool
+    ) -> Iterator[tuple[Claim, Tier | None]]:
+        """First those over which the preemptor has the advantage."""
         for claim, reach in self._elsewhere(leaving=leaving, advantage=True):
             if self._is_candidate(claim, reach, elastic=elastic):
                 yield claim, reach
@@ -229,6 +260,8 @@ class Candidates:
             for claim, reach in self._elsewhere(leaving=leaving, advantage=False):
                 if self._is_candidate(claim, reach, elastic=elastic):
                     yield claim, reach
+
+    def _own(self, *, leaving: bool, elastic: bool) -> Iterator[tuple[Claim, Tier | None]]:
         for claim in self._same_queue(leaving=leaving, elastic=elastic):
             if self._is_candidate(claim, None, elastic=elastic):
                 yield claim, None

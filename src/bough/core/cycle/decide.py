@@ -135,6 +135,8 @@ def _judge_again(cycle: Cycle, judgement: Judgement) -> None:
 
 def _fits(judgement: Judgement) -> bool:
     """Whether the request fits once all victims, its own among them, have ended."""
+    if not judgement.victims:
+        return _have_room(charges_of(judgement))
     for victim in judgement.victims:
         take(victim)
     fits = _have_room(charges_of(judgement))

@@ -45,8 +45,10 @@ def bar(copy: WorkingCopy, claim: Claim) -> Wait | None:
     text = why_unchecked(claim.gang) if claim.gang.checks else None
     if text is not None:
         return _wait(leaf, claim.name, WaitReason.CHECK, text)
+    rules = leaf.queue.rules
     missing = leaf.missing_flavor(copy.flavors) if claim.counted else None
-    stopped = wait_for_stop(claim.name, leaf.queue, missing)
+    is_open = missing is None and rules.stop is StopPolicy.NONE
+    stopped = None if is_open else wait_for_stop(claim.name, leaf.queue, missing)
     if stopped is not None:
         strict = is_strict(leaf)
         alike = not strict and copy.policy.park_alike
@@ -54,7 +56,8 @@ def bar(copy: WorkingCopy, claim: Claim) -> Wait | None:
     if leaf.cycle:
         tangled = wait_for_queue(copy, claim)
         return msgspec.structs.replace(tangled, parked=not is_strict(leaf))
-    return wait_for_namespace(claim.gang, leaf.queue, copy.snapshot.namespaces)
+    namespaces = copy.snapshot.namespaces
+    return None if namespaces is None else wait_for_namespace(claim.gang, leaf.queue, namespaces)
 
 
 def why_unchecked(gang: Gang) -> str | None:

@@ -73,7 +73,8 @@ class Judgement(msgspec.Struct, gc=False, eq=False):
     @property
     def lacks_quota(self) -> bool:
         """What gangs are sorted by: those first that hold quota and are looked at again."""
-        return not self.claim.gang.has("QuotaReserved")
+        gang = self.claim.gang
+        return not gang.conditions or not gang.has("QuotaReserved")
 
 
 def judge(

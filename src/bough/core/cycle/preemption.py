@@ -104,7 +104,7 @@ class PreemptionSearch:
             return []
         for borrowing in self._attempts():
             self._borrowing = borrowing
-            found = self._search(self._candidates.in_order(borrowing=borrowing))
+            found = self._search_in_order(borrowing=borrowing)
             if self._copy.policy.divides:
                 found = self._agreed(found) or self._search_again(borrowing=borrowing)
             if self._seeker is not None and (found is None or self._chooses):
@@ -146,15 +146,38 @@ class PreemptionSearch:
         accounts = (leaf.account(what) for what in self._preemptor.scarce)
         return all(account.usage < account.nominal for account in accounts)
 
-    def _search(self, candidates: Iterable[Victim]) -> list[Victim] | None:
+    def _search(
+        self, candidates: Iterable[Victim], fits: Callable[[], bool] | None = None
+    ) -> list[Victim] | None:
         self._spared.clear()
+        if fits is None:
+            fits = self._fits if self._seeker is None else self._fits_on_nodes(self._seeker)
         return search(
             candidates,
             allowed=self._allowed,
             take=self._take,
             put_back=self._put_back,
-            fits=self._fits if self._seeker is None else self._fits_on_nodes(self._seeker),
+            fits=fits,
         )
+
+    def _search_in_order(self, *, borrowing: bool) -> list[Victim] | None:
+        """The search, its own queue last.
+
+        Where that queue must not borrow, its gangs have to give back what it uses beyond its quota,
+        whatever others do. So these are found first, and others are taken only until there is room:
+        taking all others before, and putting most of them back after, would come to the same.
+        """
+        candidates = self._candidates
+        plain = self._seeker is None and not self._asks_cohorts and candidates.are_plain
+        if not borrowing and plain and not self._is_within_quota():
+            own = self._search(candidates.own(), self._is_within_quota)
+            if own is None or self._fits():
+                return own
+            others = self._search(candidates.others())
+            if others is not None:
+                return [*others, *own]
+            self._release(own)
+        return self._search(candidates.in_order(borrowing=borrowing))
 
     def _search_again(self, *, borrowing: bool) -> list[Victim] | None:
         """Search again, with what was spared coming last.
@@ -362,6 +385,9 @@ class PreemptionSearch:
             if amount > max(0, available(account)[0]):
                 return False
         return True
+
+    def _is_within_quota(self) -> bool:
+        return all(each.usage + amount <= each.subtree_quota for each, amount in self._charges)
 
     def _fits_on_nodes(self, seeker: Seeker) -> Callable[[], bool]:
         def fits() -> bool:

@@ -33,6 +33,7 @@ def line_up(cycle: Cycle) -> Iterable[Judgement]:
     """
     copy = cycle.copy
     judgements: list[Judgement] = []
+    keeps_promises = copy.policy.nominated_first
     for claim in heads(copy):
         barred = bar(copy, claim)
         if barred is not None or claim.leaf is None:
@@ -44,7 +45,7 @@ def line_up(cycle: Cycle) -> Iterable[Judgement]:
         judgement = Judgement(claim.leaf, claim, nominated=progress.nominated)
         judgement.excluded = judgement.spared = copy.spared_by(claim.name)
         if claim.counted:
-            promised = progress.promised if copy.policy.nominated_first else ()
+            promised = progress.promised if keeps_promises else ()
             judge(copy, judgement, tried=progress.tried, promised=promised)
         else:
             judgement.assignment = _wanted(copy, claim.leaf, claim)

@@ -46,15 +46,16 @@ def heads(copy: WorkingCopy) -> Iterator[Claim]:
     """Which gangs to judge together: those that the policy lets the cycle look at, by queue."""
     nominated = _nominated_by_queue(copy)
     ready = partial(_lacks_something, copy)
-    for queue in sorted(copy.lines):
-        line = copy.lines[queue]
-        if queue not in copy.forest.leaves:
+    everyone = copy.policy.heads is Heads.ALL
+    leaves, all_parked = copy.forest.leaves, copy.snapshot.parked
+    for queue, line in sorted(copy.lines.items()):
+        leaf = leaves.get(queue)
+        if leaf is None:
             yield from line.everyone(_NOBODY, ready)
             continue
-        parked = copy.snapshot.parked.get(queue, _NOBODY)
+        parked = all_parked.get(queue, _NOBODY)
         favored = nominated.get(queue, ())
-        strict = is_strict(copy.forest.leaves[queue])
-        if copy.policy.heads is Heads.ALL and not strict:
+        if everyone and not is_strict(leaf):
             yield from line.everyone(parked, ready, favored)
             continue
         first = line.first(parked, ready, favored)

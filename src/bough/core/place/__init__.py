@@ -28,4 +28,5 @@ The search
 - pruning: what need not be tried, and when a search is not worth continuing
 - pod_bundles: pods that share one set of nodes
 - filling: the pods of a bundle onto nodes
+- neighbours: how near domains are to those that are in use
 """

@@ -45,9 +45,12 @@ class Level:
     def holding(self, nodes: int) -> int:
         """All nodes of the domains to which some of these nodes belong."""
         union = 0
-        for at in positions(nodes):
-            if self.of_node[at] != OUTSIDE and not union >> at & 1:
-                union |= self.masks[self.of_node[at]]
+        while nodes:
+            first = nodes & -nodes
+            domain = self.of_node[first.bit_length() - 1]
+            mask = first if domain == OUTSIDE else self.masks[domain]
+            nodes &= ~mask
+            union |= 0 if domain == OUTSIDE else mask
         return union
 
 

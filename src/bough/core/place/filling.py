@@ -5,12 +5,14 @@ Where one preferred domain was not enough, as few of them as possible are used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import msgspec
 
 from bough.core.place.choice import Chooser, Spot
 from bough.core.place.index import Index
+from bough.core.place.neighbours import Neighbours
 from bough.core.place.options import Spread
 from bough.core.place.parts import Run
 from bough.core.place.pod_bundles import PodBundle, Wanted, contents
@@ -65,42 +67,39 @@ class Filler:
 
     def _pour_closely(self, pouring: _Pouring, within: int, spread: Spread) -> None:
         """Fill domain after domain, as few as possible; nodes outside of the topology come last."""
-        rooms = _Rooms(self._index, later=self._later)
-        # From the last to the first, which is how equal ones are ranked in the recorded cases.
-        masks = (mask & within for mask in reversed(spread.domains.levels[spread.level].masks))
-        domains = [mask for mask in masks if mask]
-        used = spread.near if self._index.policy.near_running else 0
-        while pouring.left and domains:
-            best = self._next(pouring, domains, rooms, _around(spread, used))
-            domains.remove(best)
-            self._pour(pouring, best)
-            used |= best
+        near = spread.near if self._index.policy.near_running else 0
+        domains = Neighbours(spread, within, near)
+        rooms: dict[Shape, _Room] = {}
+        while pouring.left and domains.distance:
+            shape, missing = pouring.largest()
+            room = rooms.get(shape)
+            if room is None:
+                room = rooms[shape] = _Room(partial(self._count, shape, domains))
+            best = self._next(pouring, domains, room, missing)
+            domains.use(best)
+            self._pour(pouring, domains.nodes[best])
         if pouring.left:
             self._pour(pouring, within & ~spread.domains.inside)
 
-    def _next(
-        self, pouring: _Pouring, domains: list[int], rooms: _Rooms, around: tuple[int, ...]
-    ) -> int:
+    def _count(self, shape: Shape, domains: Neighbours, domain: int) -> int:
+        return self._index.count(shape, domains.nodes[domain], later=self._later)
+
+    def _next(self, pouring: _Pouring, domains: Neighbours, room: _Room, missing: int) -> int:
         """The domain where the part has pods; or the tightest for what is left; or the roomiest.
 
-        Of equal ones the nearest: `around` holds the domains in use, the finest level first.
+        Of equal ones the nearest; `room` is for the `missing` pods of the largest shape.
         """
-        shape, missing = pouring.largest()
-
-        def distance(mask: int) -> int:
-            return next((at for at, nodes in enumerate(around) if mask & nodes), len(around))
-
-        domains = [
-            mask for mask in domains if not distance(mask) and rooms.of(shape, mask)
-        ] or sorted(domains, key=distance)
-        whole = [mask for mask in domains if rooms.of(shape, mask) >= missing]
-        whole.sort(key=lambda mask: rooms.of(shape, mask))
+        distance = domains.distance
+        wanted = [each for each, far in distance.items() if not far and room[each]]
+        wanted = wanted or sorted(distance, key=distance.__getitem__)
+        whole = [each for each in wanted if room[each] >= missing]
+        whole.sort(key=room.__getitem__)
         if whole and len(pouring.left) == 1:
             return whole[0]
-        for mask in whole[:_TRIALS]:
-            if self._holds(pouring, mask):
-                return mask
-        return max(domains, key=lambda mask: rooms.of(shape, mask))
+        for each in whole[:_TRIALS]:
+            if self._holds(pouring, domains.nodes[each]):
+                return each
+        return max(wanted, key=room.__getitem__)
 
     def _holds(self, pouring: _Pouring, nodes: int) -> bool:
         """Whether all that is left fits there."""
@@ -143,27 +142,17 @@ class _Pouring:
         return tuple(Taken(want.run, tuple(spots)) for want, spots in pairs)
 
 
-class _Rooms:
-    """How many pods of a shape fit into sets of nodes, as long as nothing is taken there."""
+class _Room(dict[int, int]):
+    """How many pods of a shape fit into each domain, as long as nothing is taken there."""
 
-    def __init__(self, index: Index, *, later: bool) -> None:
-        self._index = index
-        self._later = later
-        self._rooms: dict[tuple[Shape, int], int] = {}
+    def __init__(self, count: Callable[[int], int]) -> None:
+        super().__init__()
+        self._count = count
 
-    def of(self, shape: Shape, nodes: int) -> int:
-        """How many pods of a shape fit there."""
-        room = self._rooms.get((shape, nodes))
-        if room is None:
-            room = self._index.count(shape, nodes, later=self._later)
-            self._rooms[shape, nodes] = room
+    def __missing__(self, domain: int) -> int:
+        """Count it when it is first asked for."""
+        room = self[domain] = self._count(domain)
         return room
-
-
-def _around(spread: Spread, used: int) -> tuple[int, ...]:
-    """The domains that are in use, from the preferred level outwards."""
-    levels = spread.domains.levels[spread.level :: -1]
-    return tuple(level.holding(used) for level in levels) if used else ()
 
 
 def _orders(wanted: list[Wanted]) -> Iterator[list[Wanted]]:
