@@ -15,6 +15,7 @@ from bough.errors import Invalid, NotLeading
 from bough.formats.live.objects import LiveCondition, LivePodGroupStatus
 from bough.kube.client import KubeClient
 from bough.kube.decoding import WatchEvent, WatchEventKind
+from bough.kube.failures import Unreachable
 from bough.kube.listening import parse_listen
 from bough.kube.watching import Follower, Relisted
 from bough.model.snapshot import Progress
@@ -143,6 +144,8 @@ class Lease:
         self.kept: dict[str, Any] = {}
         self.version = 0
         self.now_s = 100.0
+        #: Whether what is written next is kept, and not answered.
+        self.silent = False
 
     def answer(self, exchange: Exchange) -> None:
         if exchange.command == "GET":
@@ -158,6 +161,10 @@ class Lease:
         self.version += 1
         sent["metadata"]["resourceVersion"] = str(self.version)
         self.kept = sent
+        if self.silent:
+            self.silent = False
+            exchange.hang_up()
+            return
         exchange.answer(sent)
 
     def holder(self, client: KubeClient, name: str) -> LeaseHolder:
@@ -196,6 +203,47 @@ def test_a_lease_that_is_renewed_is_not_taken_whatever_its_times_say(tmp_path: P
             two._step()
             lease.now_s += 2.0
         assert (True, False) == (one.leads, two.leads)
+
+
+def test_a_lease_is_renewed_with_one_request_while_no_one_else_writes_it(tmp_path: Path) -> None:
+    lease = Lease()
+    with ScriptedApiserver(tmp_path, lease.answer) as server:
+        one = lease.holder(client_of(server), "one")
+        one._step()
+        server.asked.clear()
+        for _ in range(5):
+            lease.now_s += 5.0
+            one._step()
+            assert one.leads
+        assert ["PUT"] * 5 == [method for method, _ in server.asked]
+
+
+def test_a_renewal_without_an_answer_is_followed_by_a_look_at_the_lease(tmp_path: Path) -> None:
+    lease = Lease()
+    with ScriptedApiserver(tmp_path, lease.answer) as server:
+        one = lease.holder(client_of(server), "one")
+        one._step()
+        lease.silent = True
+        with pytest.raises(Unreachable):
+            one._step()
+        lease.now_s += 5.0
+        one._step()
+        lease.now_s += 5.0
+        assert one.leads
+
+
+def test_a_leader_that_slept_does_not_renew_the_lease_that_another_has_by_then(
+    tmp_path: Path,
+) -> None:
+    lease = Lease()
+    with ScriptedApiserver(tmp_path, lease.answer) as server:
+        one, two = (lease.holder(client_of(server), name) for name in ("one", "two"))
+        one._step()
+        two._step()
+        lease.now_s += 11.0
+        two._step()
+        one._step()
+        assert (False, True) == (one.leads, two.leads)
 
 
 def test_a_lease_that_was_given_back_is_taken_at_once(tmp_path: Path) -> None:

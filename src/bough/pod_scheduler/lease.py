@@ -76,6 +76,8 @@ class LeaseHolder:
         self._clock = clock
         self._held_until_s = 0.0
         self._seen: tuple[str, float] | None = None
+        #: The Lease as this scheduler last wrote it; `None` if another may have changed it since.
+        self._own: dict[str, Any] | None = None
         self._stopping = threading.Event()
         self._changed = threading.Condition()
         #: Why the Lease cannot be taken or renewed; empty if nothing is wrong.
@@ -126,6 +128,24 @@ class LeaseHolder:
 
     def _step(self) -> None:
         """Renew the Lease, take it, or only check it."""
+        if not self._renew():
+            self._look()
+
+    def _renew(self) -> bool:
+        """Renew the Lease with one request, if it is as this scheduler last wrote it."""
+        if self._own is None:
+            return False
+        asked_s, own = self._clock(), self._own
+        # An answer that does not come leaves open which version it has now.
+        self._own = None
+        try:
+            self._hold(self._written(own, own["spec"], takes=False), asked_s)
+        except (KubeConflict, KubeNotFound):
+            return False
+        return True
+
+    def _look(self) -> None:
+        """Read the Lease, and renew or take it if that is possible."""
         asked_s = self._clock()
         try:
             lease = self._get()
@@ -137,12 +157,17 @@ class LeaseHolder:
             return
         written = self._written(lease, spec, takes=holder != self.identity)
         try:
-            # If this works, we rely on it from `asked_s`, before the request was sent: no other
-            # scheduler can have seen the renewal earlier than that.
-            self._write(written)
+            self._hold(written, asked_s)
         except (KubeConflict, AlreadyExists):
             self._seen = None
-            return
+
+    def _hold(self, written: dict[str, Any], asked_s: float) -> None:
+        """Write the Lease; if that works, it is held.
+
+        asked_s:  from when we rely on it: before the request was sent, as no other scheduler can
+            have seen the renewal earlier than that.
+        """
+        self._own = self._write(written)
         if not self.leads:
             LOG.info("%s decides now", self.identity)
         with self._changed:
@@ -186,12 +211,11 @@ class LeaseHolder:
         target = f"/{LEASES.api}/namespaces/{self._namespace}/leases/{self._name}"
         return self._client.ask("GET", target, timeout_s=self.times.patience_s)
 
-    def _write(self, lease: dict[str, Any]) -> None:
-        below = f"/{LEASES.api}/namespaces/{self._namespace}/leases"
+    def _write(self, lease: dict[str, Any]) -> dict[str, Any]:
+        target, method = f"/{LEASES.api}/namespaces/{self._namespace}/leases", "POST"
         if lease["metadata"].get("resourceVersion"):
-            self._client.ask("PUT", f"{below}/{self._name}", lease, timeout_s=self.times.patience_s)
-        else:
-            self._client.ask("POST", below, lease, timeout_s=self.times.patience_s)
+            target, method = f"{target}/{self._name}", "PUT"
+        return self._client.ask(method, target, lease, timeout_s=self.times.patience_s)
 
     def _release(self) -> None:
         try:
