@@ -93,8 +93,11 @@ def test_a_server_raises_its_limit_of_open_files(tmp_path):
         assert "limit of open files" not in server.log
 
 
-def test_streams_that_fill_an_address_leave_it_the_check_of_health_and_others_everything(tmp_path):
-    options = ("--connections", "60", "--connections-per-address", "40")
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_streams_that_fill_an_address_leave_it_the_check_of_health_and_others_everything(
+    tmp_path, workers
+):
+    options = ("--connections", "60", "--connections-per-address", "40", "--workers", workers)
     with Served(tmp_path / "data", *options) as server, ExitStack() as stack:
         client = Client(server.address, stack)
         streams = [client.open(_request("/api/events", server.token)) for _ in range(40)]

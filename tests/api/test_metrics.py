@@ -17,6 +17,7 @@ GAUGES = {
     "bough_subpools",
     "bough_leads",
     "bough_cycle_seconds",
+    "bough_workers",
 }
 COUNTERS = {
     "bough_evictions_total",
@@ -27,6 +28,7 @@ COUNTERS = {
     "bough_decisions_void_total",
     "bough_cycle_failures_total",
     "bough_scheduler_restarts_total",
+    "bough_worker_restarts_total",
 }
 _SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? (-?[0-9.]+)\Z")
 

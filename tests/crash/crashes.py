@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -142,10 +142,15 @@ def run_with_disks(module: str, *arguments: object) -> None:
 
 @contextmanager
 def scene(
-    folder: Path, seed: int, database: str | None = None, *, most_jobs: int | None = None
+    folder: Path,
+    seed: int,
+    database: str | None = None,
+    *,
+    most_jobs: int | None = None,
+    options: Sequence[str] = (),
 ) -> Iterator[Scene]:
     """A server that is ready and has a pool, and a load that has not begun."""
-    server = Server(folder, database=database, gpus=GPUS)
+    server = Server(folder, database=database, gpus=GPUS, options=options)
     with Witness() as witness, serving(server):
         make_pool(server)
         load = Load(server.client, witness.port, seed, GPUS, most_jobs)

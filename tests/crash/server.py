@@ -124,6 +124,11 @@ class Server:
         """The process of the scheduler's loop: a child of the server; 0: there is none."""
         return loop_of(self.pid)
 
+    @property
+    def workers(self) -> list[int]:
+        """The processes that answer requests, where the server does not do that itself."""
+        return [pid for pid in children(self.pid) if _is_worker(pid)]
+
     def fork_servers(self) -> list[int]:
         """The processes that fork supervisors: children of the loop."""
         loop = self.loop
@@ -131,7 +136,7 @@ class Server:
 
     def supervisors(self) -> list[int]:
         """The processes that keep tasks: children of a fork server, or orphans."""
-        others = {self.pid, self.loop, *self.fork_servers()}
+        others = {self.pid, self.loop, *self.workers, *self.fork_servers()}
         found = (pid for pid in self.processes() if pid not in others and self._is_of(pid))
         return [pid for pid in found if not _holds_socket(pid)]
 
@@ -187,6 +192,11 @@ def loop_of(server: int) -> int:
 def _is_loop(pid: int) -> bool:
     """Whether it is the process of a scheduler's loop, and has not ended."""
     return b"bough.server.loop_process" in _read(f"/proc/{pid}/cmdline")
+
+
+def _is_worker(pid: int) -> bool:
+    """Whether it is one of several processes that answer requests, and has not ended."""
+    return b"bough.server.workers.worker_process" in _read(f"/proc/{pid}/cmdline")
 
 
 def free_port() -> int:

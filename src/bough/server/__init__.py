@@ -11,7 +11,8 @@
     loop_process        the loop's process: backends, scheduler, answers from its plan
     loop_view           what requests know of the loop
     log_output          where the processes log
-    http_server         HTTP as the server speaks it
+    workers/            several processes that answer requests, instead of the server itself
+    http_server         HTTP as these or the server speak it
     listening           the socket that the server listens on, taken over from the server before
     socket_holder       the small process that keeps it while no server runs
     data_folder         the data folder: making it, what shows that a site is in it

@@ -58,7 +58,12 @@ def rows() -> list[tuple[str, str]]:
     """The table, as it is printed: names, and figures with what they mean."""
     found = [(each.part, f"{_mib(each.size)}: {each.text}.") for each in shares()]
     total = sum(each.size for each in shares())
-    return [*found, ("together", f"{_mib(total)}."), ("beside it", _beside())]
+    return [
+        *found,
+        ("together", f"{_mib(total)}."),
+        ("beside it", _beside()),
+        ("--workers", "all of that holds for all workers together; each is a process beside it."),
+    ]
 
 
 def _beside() -> str:

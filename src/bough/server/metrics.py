@@ -7,7 +7,7 @@ since; what is measured (queues, quotas) is read at the moment of asking.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from bough.control.people.access import authorise
 from bough.control.pools import quotas
@@ -33,11 +33,13 @@ class Gauges:
         self._lock = threading.Lock()
         self._seen: int | None = None
         self._evictions: dict[tuple[str, str], int] = {}
+        #: How many processes answer, and how often one was started again.
+        self.workers: Callable[[], tuple[int, int]] = lambda: (1, 0)
 
-    def begin(self) -> None:
-        """Start counting now."""
+    def begin(self, after: int | None = None) -> None:
+        """Start counting now, or after an event."""
         with self._lock:
-            self._seen = history.last_event(self._site)
+            self._seen = history.last_event(self._site) if after is None else after
 
     def text(self, actor: Actor) -> str:
         """All metrics as text, of all pools, for every user who may read metrics."""
@@ -101,6 +103,7 @@ class Gauges:
 
     def _counts(self) -> Iterable[tuple[str, str, str, list[Sample]]]:
         counts = self._engine.counts
+        workers, worker_restarts = self.workers()
         for name, kind, help_text, value in (
             ("bough_leads", "gauge", "Whether this server decides.", int(self._engine.leads)),
             ("bough_cycles_total", "counter", "Cycles of the scheduler.", counts.cycles),
@@ -120,6 +123,13 @@ class Gauges:
                 "counter",
                 "How often the scheduler's process was started again.",
                 self._engine.restarts,
+            ),
+            ("bough_workers", "gauge", "Processes that answer requests.", workers),
+            (
+                "bough_worker_restarts_total",
+                "counter",
+                "How often a process that answers requests was started again.",
+                worker_restarts,
             ),
         ):
             yield name, kind, help_text, [({}, value)]

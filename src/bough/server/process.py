@@ -19,6 +19,7 @@ from litestar import Litestar
 from bough.control.clock import SteadyClock
 from bough.control.credential_keys import CredentialKeys
 from bough.control.people.key_rotation import Rotation, rotate
+from bough.control.records import history
 from bough.control.site import Site
 from bough.control.startup import Started, start
 from bough.errors import Invalid
@@ -46,6 +47,7 @@ from bough.server.senders import NetworkSender
 from bough.server.server_key import ServerKey
 from bough.server.settings import Settings
 from bough.server.site_setup import make_site
+from bough.server.workers.supervision import Workers
 from bough.store.migration import upgrade
 
 LOG = logging.getLogger(__name__)
@@ -54,7 +56,9 @@ LOG = logging.getLogger(__name__)
 class Running(msgspec.Struct, frozen=True):
     """A server that is put together, and not yet answering."""
 
-    application: Litestar
+    #: What answers requests; `None`: workers do.
+    application: Litestar | None
+    workers: Workers | None
     site: Site
     loop: LoopWatch
     disks: DiskSpace
@@ -76,11 +80,16 @@ def serve(settings: Settings) -> None:
         cleaner.start()
         bounds = find_bounds(settings)
         try:
-            running.application.state.public_url = public_url
-            connections = OpenConnections(bounds, settings.trusted_proxies)
-            server = HttpServer(running.application, connections, running.loop.stopping)
-            _announce(settings, address, running.started)
-            server.run(sockets=[listening.socket])
+            if running.workers is not None:
+                running.workers.begin(listening.socket, public_url)
+                _announce(settings, address, running.started)
+                running.workers.run()
+            elif running.application is not None:
+                running.application.state.public_url = public_url
+                connections = OpenConnections(bounds, settings.trusted_proxies)
+                server = HttpServer(running.application, connections, running.loop.stopping)
+                _announce(settings, address, running.started)
+                server.run(sockets=[listening.socket])
         finally:
             listening.close()
             cleaner.stop()
@@ -128,8 +137,11 @@ def put_together(settings: Settings) -> Iterator[Running]:
     loop = LoopWatch(settings, clock, task_files(settings, clock.now_ms))
     site = make_site(settings, store, clock, loop.ring, disks.refusal)
     notifier = Notifier(site, NetworkSender(site.notifications))
+    workers = None if settings.workers == 1 else Workers(settings, clock, loop)
     try:
         loop.start()
+        if workers is not None:
+            workers.start()
         # The example has pools of its own.
         keep = partial(write_secret, settings.admin_token_file)
         started = start(
@@ -141,14 +153,22 @@ def put_together(settings: Settings) -> Iterator[Running]:
         settle_task_folder(settings)
         if has_local(settings):
             go_first()
-        application = _application(settings, site, loop, disks)
+        application = None
+        if workers is None:
+            application = _application(settings, site, loop, disks)
+        else:
+            # They read it; it is made here.
+            ServerKey.of(settings.data)
+            workers.count_from(history.last_event(site))
         ready = loop.begin()
         if settings.example:
             make_example(site, ready.gpus)
         notifier.start()
         warnings = (*ready.warnings, *disks.faults())
-        yield Running(application, site, loop, disks, _warned(started, warnings))
+        yield Running(application, workers, site, loop, disks, _warned(started, warnings))
     finally:
+        if workers is not None:
+            workers.stop()
         notifier.stop()
         loop.stop()
         site.store.close()
@@ -156,7 +176,7 @@ def put_together(settings: Settings) -> Iterator[Running]:
 
 
 def _application(settings: Settings, site: Site, loop: LoopWatch, disks: DiskSpace) -> Litestar:
-    """What answers requests."""
+    """What answers requests where this process does."""
     application = make_application(
         Authenticator(site, settings.trusted_proxies),
         loop,

@@ -81,6 +81,8 @@ class Settings(msgspec.Struct, frozen=True):
     #: Proxies whose headers name the user; by default none.
     trusted_proxies: tuple[Network, ...] = ()
     maximum_body_bytes: int = MAXIMUM_BODY_BYTES
+    #: Processes that answer requests.
+    workers: int = 1
     connections: int = CONNECTIONS
     connections_per_address: int = CONNECTIONS_PER_ADDRESS
     #: The file with the key that encrypts credentials; `None`: one in the data folder.

@@ -157,6 +157,14 @@ class _Serve(Command):
     help="Trust x-osmo-user and x-osmo-roles in requests from there, like 10.0.0.0/8. Repeatable.",
 )
 @click.option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(1, 16),
+    default=1,
+    show_default=True,
+    help="How many processes answer requests: more than one where one core is full with that.",
+)
+@click.option(
     "--connections",
     metavar="N",
     type=click.IntRange(32, 100_000),
