@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from bough.backends.kubernetes.attempt_state import PodAttempt
 from bough.backends.kubernetes.log_folders import LogFolders
 from bough.backends.kubernetes.log_keeper import LogKeeper
-from bough.model.backend import Sight
-from tests.kubernetes.pods import ATTEMPT, ended, pod
-from tests.unit.test_kubernetes_creation import Cluster
+from bough.model.backend import Leadership, Sight
+from tests.kubernetes.pods import ATTEMPT, ended, launch, pod, start
+from tests.unit.test_kubernetes_creation import FOR_EVER_MS, PODS_PATH, Cluster, made
 
 RUNNING = {"running": {"startedAt": "2026-01-31T23:59:59Z"}}
 
@@ -52,6 +52,27 @@ def test_what_is_told_in_the_end_is_what_is_seen(later):
         attempt.tell(later=each)
 
     assert attempt.observed() == attempt.tell(later=False)
+
+
+def test_that_a_pod_was_made_where_it_was_decided_wakes_no_one_and_is_no_news(tmp_path: Path):
+    cluster = Cluster(tmp_path)
+    woken: list[bool] = []
+    cluster.backend._wake = lambda: woken.append(True)
+    cluster.say("POST", PODS_PATH, made)
+    with cluster.server:
+        cluster.backend.lead(Leadership(1, FOR_EVER_MS))
+        cluster.backend.start(start(launch()))
+        before = cluster.backend.observe()
+        woken.clear()
+        cluster.backend._queue.start()
+        cluster.until(lambda: cluster.backend._attempts[ATTEMPT].has_pod)
+        cluster.backend._queue.close()
+        after = cluster.backend.observe()
+    cluster.client.close()
+
+    assert before == after
+    assert ("n", Sight.STARTING) == (after[0].node, after[0].sight)
+    assert [] == woken
 
 
 def test_a_log_is_not_read_while_there_is_something_more_urgent(tmp_path: Path):

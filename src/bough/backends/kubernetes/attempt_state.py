@@ -122,6 +122,11 @@ class PodAttempt:
         return "" if self.pod is None else self.pod.spec.node_name
 
     @property
+    def place(self) -> str:
+        """The same, or before it has a pod the node that was decided."""
+        return self.objects.node if self.pod is None and self.objects is not None else self.node
+
+    @property
     def version(self) -> int:
         """The resource version of its pod that was last seen."""
         return 0 if self.pod is None else version_of(self.pod)
@@ -151,8 +156,9 @@ class PodAttempt:
         given_up = self.given_up
         if given_up is not None and not self.over and not self.told:
             stuck = msgspec.structs.replace(given_up, sight=Sight.STUCK)
-            return stuck.observed(self.attempt, self.since_ms, self.node)
-        last, node = self.last_told, self.node
+            return stuck.observed(self.attempt, self.since_ms, self.place)
+        # That its pod was created where it was decided is no news.
+        last, node = self.last_told, self.place
         if last is None or last[0] is not self.sight or last[1:3] != (self.since_ms, node):
             seen = self.sight.observed(self.attempt, self.since_ms, node)
             last = self.last_told = self.sight, self.since_ms, node, seen

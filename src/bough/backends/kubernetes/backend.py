@@ -290,15 +290,11 @@ class KubernetesBackend(PodFiles):
         errand = self._errands.get(attempt)
         if errand is not None:
             return errand()
-        self._note_left(attempt)
-        group = self._drop(attempt)
-        if group is not None:
-            # The Service of a group and its objects are deleted with its last attempt.
-            self._services.drop(group)
-            if self._group_objects.drop(group):
-                self._queue.note_later(_SWEEP, _SWEEP_AGAIN_S)
+        known = self._attempts.get(attempt)
+        if known is not None and known.forgotten and self._is_done(attempt):
             return None
         with self._lock:
+            # Under another lease it may have been given up by now.
             known = self._attempts.get(attempt)
             step = None if known is None else known.next_step()
             if known is None or step is None:
@@ -310,11 +306,26 @@ class KubernetesBackend(PodFiles):
             if step is Step.CREATE:
                 known.sent = True
         again_s = self._writer.do(step, known)
-        if known.observed() != before:
+        with self._lock:
+            news = known.observed() != before
+            more = known.forgotten or known.next_step() is not None
+        if news:
             self._wake()
-        if again_s is None:
+        if again_s is None and more:
             self._queue.note(attempt)
         return again_s
+
+    def _is_done(self, attempt: str) -> bool:
+        """Clean up after an attempt whose end is stored; return whether nothing more is to do."""
+        self._note_left(attempt)
+        group = self._drop(attempt)
+        if group is None:
+            return False
+        # The Service of a group and its objects are deleted with its last attempt.
+        self._services.drop(group)
+        if self._group_objects.drop(group):
+            self._queue.note_later(_SWEEP, _SWEEP_AGAIN_S)
+        return True
 
     def _drop(self, attempt: str) -> str | None:
         """Forget an attempt that needs nothing more; return its group."""

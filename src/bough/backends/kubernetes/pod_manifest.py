@@ -67,6 +67,11 @@ class AttemptObjects(msgspec.Struct, frozen=True):
         """The name of the pod."""
         return self.pod["metadata"]["name"]
 
+    @property
+    def node(self) -> str:
+        """The node that was decided; empty if the cluster's own scheduler decides."""
+        return self.pod["spec"].get("nodeName", "")
+
     def secret(self, name: str, owner: KubePod, site: str) -> dict[str, Json]:
         """A Secret that is deleted with its pod."""
         reference = {
