@@ -20,6 +20,7 @@ from bough.model.policy import KUEUE, OSMO, Policy
 from bough.model.quota import Cohort
 from bough.model.remedy import (
     AddNodes,
+    AnyNodes,
     Change,
     End,
     HeldPart,
@@ -225,6 +226,19 @@ def test_a_taint_that_keeps_it_away_is_named():
 
     assert (Tolerate("kept"),) == remedy.steps
     assert "let its pods tolerate the taint kept" == remedy.sentence
+
+
+def test_pods_that_choose_other_nodes_and_do_not_tolerate_a_taint_are_told_to_do_both():
+    old = gang("old", 4, on="n0 n0 n0 n0", queue="blue")
+    snapshot = world(old, gang("new", 1, selector={"disk": "fast"}))
+    first, second = (
+        msgspec.structs.replace(node, taints=(Taint(key),))
+        for node, key in zip(snapshot.nodes, ("other", "kept"), strict=True)
+    )
+
+    remedy = found(msgspec.structs.replace(snapshot, nodes=(first, second)))[RemedyKind.TOGETHER]
+
+    assert (AnyNodes(), Tolerate("kept")) == remedy.steps
 
 
 def test_a_queue_that_would_take_it_now_is_named():

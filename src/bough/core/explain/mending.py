@@ -469,9 +469,12 @@ def _extras(patient: Patient) -> Iterator[tuple[Step, ...]]:
         yield (BePreemptible(),)
     for subgroup, before in list(minimums(patient))[:FEW]:
         yield (LowerMinimum(subgroup, before, 1),)
+    away = taints(patient)[:FEW]
     if is_choosy(patient):
         yield (AnyNodes(),)
-    for taint in taints(patient)[:FEW]:
+        if away:
+            yield (AnyNodes(), *away)
+    for taint in away:
         yield (taint,)
     nodes = cordoned(patient)
     if nodes:
