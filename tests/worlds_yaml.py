@@ -56,8 +56,9 @@ def _find(objects: list[Object], kind: str, name: str) -> Object:
 
 def _belongs(each: Object, change: dict[str, Any]) -> bool:
     """Whether it is the object that is gone, or a pod of it."""
-    group = each["metadata"].get("annotations", {}).get(GROUP)
-    of_group = change["kind"] == "PodGroup" and group == change["name"]
+    metadata = each["metadata"]
+    group = {**metadata, "name": metadata.get("annotations", {}).get(GROUP)}
+    of_group = change["kind"] == "PodGroup" and name_of({"metadata": group}) == change["name"]
     return of_group or (each["kind"], name_of(each)) == (change["kind"], change["name"])
 
 
