@@ -21,7 +21,8 @@ from bough.server.tally import OwnTally, Want
 from bough.server.workers.shared_tally import SharedTally, make_memory
 
 WORKERS = 3
-#: Takes as many as it can of one key, says how many it has, and stays.
+#: Takes what only one can have, again and again, and says how often it was not alone with it; then
+#: takes as many as it can of one key, says how many it has, and stays.
 GREEDY = """
 import sys
 from bough.server.tally import Want
@@ -30,6 +31,12 @@ memory, worker = map(int, sys.argv[1:])
 tally = SharedTally(memory, 3, worker)
 print("ready", flush=True)
 sys.stdin.readline()
+wrong = 0
+for _ in range(5000):
+    if tally.take(Want("one", 1, 1)) is None:
+        wrong += tally.count("one") != 1
+        tally.give_back("one", 1)
+print(wrong, flush=True)
 count = 0
 while tally.take(Want("of all", 1, 1000), Want(f"of {worker}", 1, None)) is None:
     count += 1
@@ -52,6 +59,7 @@ def test_processes_that_count_at_once_exceed_no_limit_and_leave_nothing_of_it(me
         assert ["ready\n"] * WORKERS == [_read(each) for each in processes]
         for each in processes:
             _go_on(each)
+        assert ["0\n"] * WORKERS == [_read(each) for each in processes]
         counts = [int(_read(each)) for each in processes]
         assert 1_000 == sum(counts) == tally.count("of all")
         assert counts == tally.of_each("of all")
