@@ -10,6 +10,7 @@ import contextlib
 import ipaddress
 import socket
 from collections import deque
+from collections.abc import Iterator
 from itertools import islice
 from time import monotonic
 
@@ -20,6 +21,7 @@ from bough.websocket.frames import (
     NORMAL,
     PING,
     PONG,
+    TOO_LARGE,
     FrameReader,
     Piece,
     ProtocolFault,
@@ -215,6 +217,28 @@ class Peer:
                 self.lost = True
                 self._queue.clear()
             return 0
+
+
+class MessageReader:
+    """Joins the pieces of messages; a message that is too long closes the websocket."""
+
+    def __init__(self, peer: Peer, most: int, too_long: str) -> None:
+        """most:  the most bytes of a message; too_long:  what the other end is told then."""
+        self._peer = peer
+        self._most = most
+        self._too_long = too_long
+        self._begun = bytearray()
+
+    def read(self) -> Iterator[bytes]:
+        """Read what has arrived; yields the messages that are complete."""
+        for piece in self._peer.read():
+            self._begun += piece.data
+            if len(self._begun) > self._most:
+                self._peer.close(TOO_LARGE, self._too_long)
+                return
+            if piece.last:
+                message, self._begun = bytes(self._begun), bytearray()
+                yield message
 
 
 def keep_alive(connection: socket.socket) -> None:

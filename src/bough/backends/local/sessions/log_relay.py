@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from bough.websocket.frames import GOING_AWAY, PROTOCOL_FAULT, REFUSED, TEXT, TOO_LARGE
-from bough.websocket.peer import Peer
+from bough.websocket.frames import GOING_AWAY, PROTOCOL_FAULT, REFUSED, TEXT
+from bough.websocket.peer import MessageReader, Peer
 from bough.websocket.relay import READ, WRITE
 
 _MOST_MESSAGE = 1 << 20
@@ -37,7 +37,7 @@ class LogRelay:
         self.ended = False
         self.peer = peer
         self._pipes = pipes
-        self._message = bytearray()
+        self._messages = MessageReader(peer, _MOST_MESSAGE, "a message is too long")
         #: What the log has not taken yet: the pipe, and at most so much as is written in one go.
         self._left: deque[tuple[int, bytes]] = deque()
         if peer.has_rest:
@@ -73,16 +73,14 @@ class LogRelay:
         self.peer.hang_up(GOING_AWAY, "the session was ended")
 
     def _take(self) -> None:
-        for piece in self.peer.read():
-            self._message += piece.data
-            if len(self._message) > _MOST_MESSAGE:
-                self._refuse(TOO_LARGE, "a message is too long")
-            elif piece.last:
-                message, self._message = bytes(self._message), bytearray()
-                self._obey(message)
+        for message in self._messages.read():
+            self._obey(message)
             if self.ended:
                 return
-        self._write()
+        if self.peer.closing:
+            self._end()
+        else:
+            self._write()
 
     def _obey(self, message: bytes) -> None:
         found = _read(message)
@@ -118,8 +116,11 @@ class LogRelay:
         self.ended = self.ended or self.peer.gone
 
     def _refuse(self, code: int, reason: str) -> None:
-        self._left.clear()
         self.peer.close(code, reason)
+        self._end()
+
+    def _end(self) -> None:
+        self._left.clear()
         self.ended = True
 
 

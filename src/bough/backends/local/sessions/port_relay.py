@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from bough.websocket.frames import GOING_AWAY, PROTOCOL_FAULT, TOO_LARGE
-from bough.websocket.peer import Peer
+from bough.websocket.frames import GOING_AWAY, PROTOCOL_FAULT
+from bough.websocket.peer import MessageReader, Peer
 from bough.websocket.relay import READ, WRITE
 
 #: The longest datagram; each is preceded by an IPv4 address and a port.
@@ -34,7 +34,8 @@ class Control:
         self.ended = False
         self.peer = peer
         self._announce = announce
-        self._message = bytearray()
+        too_long = "a message about a connection is too long"
+        self._messages = MessageReader(peer, _MOST_MESSAGE, too_long)
         if peer.has_rest:
             self._take()
 
@@ -61,20 +62,13 @@ class Control:
         self.peer.hang_up(GOING_AWAY, "the session was ended")
 
     def _take(self) -> None:
-        for piece in self.peer.read():
-            self._message += piece.data
-            if len(self._message) > _MOST_MESSAGE:
-                self.peer.close(TOO_LARGE, "a message about a connection is too long")
-                self.ended = True
-            elif piece.last:
-                key = _read_key(bytes(self._message))
-                self._message.clear()
-                if key is None:
-                    self.peer.close(PROTOCOL_FAULT, 'messages must be like {"key": "..."}')
-                    self.ended = True
-                else:
-                    self._announce(key)
-        self.ended = self.ended or self.peer.gone
+        for message in self._messages.read():
+            key = _read_key(message)
+            if key is None:
+                self.peer.close(PROTOCOL_FAULT, 'messages must be like {"key": "..."}')
+                break
+            self._announce(key)
+        self.ended = self.ended or self.peer.gone or self.peer.closing
 
 
 class Datagrams:
@@ -84,7 +78,7 @@ class Datagrams:
         self.ended = False
         self.peer = peer
         self._port = port
-        self._message = bytearray()
+        self._messages = MessageReader(peer, _MOST_DATAGRAM, "a datagram is too long")
         #: Sockets by address on the client's side, the most recently used last.
         self._sockets: dict[bytes, socket.socket] = {}
         if peer.has_rest:
@@ -124,17 +118,10 @@ class Datagrams:
         self.peer.hang_up(GOING_AWAY, "the session was ended")
 
     def _take(self) -> None:
-        for piece in self.peer.read():
-            self._message += piece.data
-            if len(self._message) > _MOST_DATAGRAM:
-                self.peer.close(TOO_LARGE, "a datagram is too long")
-                self.ended = True
-            elif piece.last:
-                message = bytes(self._message)
-                self._message.clear()
-                if len(message) >= _ADDRESS_BYTES:
-                    self._pass_on(message[:_ADDRESS_BYTES], message[_ADDRESS_BYTES:])
-        self.ended = self.ended or self.peer.gone
+        for message in self._messages.read():
+            if len(message) >= _ADDRESS_BYTES:
+                self._pass_on(message[:_ADDRESS_BYTES], message[_ADDRESS_BYTES:])
+        self.ended = self.ended or self.peer.gone or self.peer.closing
 
     def _pass_on(self, address: bytes, data: bytes) -> None:
         found = self._sockets.pop(address, None)
