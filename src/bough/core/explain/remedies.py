@@ -17,19 +17,21 @@ from bough.core.explain.judge import Decision
 from bough.core.explain.mending import (
     MOST_QUEUES,
     add_nodes,
-    cordoned,
-    held_parts,
-    is_choosy,
-    minimums,
     raise_lending,
     raise_limit,
     raise_quota,
     several_together,
+)
+from bough.core.explain.patient import Patient, smallest
+from bough.core.explain.possible_steps import (
+    cordoned,
+    held_parts,
+    is_choosy,
+    minimums,
     taints,
     tangled_cohorts,
     weights,
 )
-from bough.core.explain.patient import Patient, smallest
 from bough.core.explain.source import Source
 from bough.model.certificate import Verdict
 from bough.model.gang import PodState

@@ -1,4 +1,4 @@
-"""How much disk a task's folders take, measured a few files at a time.
+"""How much disk a task's folders take, measured again and again, a few files at a time.
 
 A supervisor has one thread and must not block: each step looks at some files, and the sum is known
 when all have been looked at. Links are not followed; a file with several names counts once.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import time
 from collections.abc import Generator, Iterable
 from itertools import islice
 from pathlib import Path
@@ -18,7 +19,46 @@ _BLOCK = 512
 _AT_ONCE = 500
 #: Nothing useful is deeper, and what is cannot be measured in bounded time.
 DEEPEST = 256
+#: When folders are measured first; the pauses double up to the second number, and are never
+#: shorter than so many times what the last measurement took.
+_FIRST_S, _LONGEST_S = 1.0, 10.0
+_SHARE = 50
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class DiskWatch:
+    """Measures some folders while a task runs, and says when they are too large."""
+
+    def __init__(self, folders: Iterable[Path], limit_bytes: int, now: float) -> None:
+        #: When to measure next, by the monotonic clock.
+        self.due_at = now + _FIRST_S
+        #: What is too large, in words; empty: nothing.
+        self.fault = ""
+        self._folders = tuple(folders)
+        self._limit_bytes = limit_bytes
+        self._measuring: Measuring | None = None
+        self._began_s = 0.0
+        self._pause_s = _FIRST_S
+
+    def go_on(self, now: float) -> None:
+        """Measure a little further, if it is time."""
+        if now < self.due_at:
+            return
+        if self._measuring is None:
+            self._measuring = Measuring(self._folders)
+            self._began_s = time.process_time()
+        found = self._measuring
+        done = found.go_on()
+        if found.used_bytes > self._limit_bytes:
+            self.fault = f"more disk than it may ({self._limit_bytes // 2**20} MiB)"
+        elif found.too_deep:
+            self.fault = f"folders deeper than {DEEPEST}, which cannot be measured"
+        if done or self.fault:
+            found.close()
+            self._measuring = None
+            took_s = time.process_time() - self._began_s
+            self._pause_s = min(_LONGEST_S, 2 * self._pause_s)
+            self.due_at = now + max(self._pause_s, took_s * _SHARE)
 
 
 class Measuring:

@@ -24,7 +24,7 @@ from bough.backends.local.attempt_state import (
     StopRequest,
 )
 from bough.backends.local.command import Copy, TaskCommand, TaskLimits
-from bough.backends.local.data.measuring import DEEPEST, Measuring
+from bough.backends.local.data.measuring import DiskWatch
 from bough.backends.local.order_lease import since_boot_ms
 from bough.backends.local.sandbox.init_process import NOTICE
 from bough.backends.local.sandbox.limits import Cgroup, make_group
@@ -48,10 +48,6 @@ READ_BYTES = 256 * 1024
 #: How often output is read after the end, if an escaped process writes on and on.
 _REST_READS = 64
 _PIPE_BYTES = 512 * 1024
-#: When its folders are measured first; the pauses double up to the second number, and are never
-#: shorter than so many times what the last measurement took.
-_MEASURE_FIRST_S, _MEASURE_S = 1.0, 10.0
-_MEASURE_SHARE = 50
 #: The folders that a task writes to.
 _MEASURED = ("work", "tmp", "output", "root")
 
@@ -115,12 +111,8 @@ class SupervisedTask:
         #: How often left-over processes were looked for, and when to look again.
         self.sweeps = 0
         self.sweep_at = 0.0
-        #: When its folders are measured next, and the measurement that is under way.
-        self.measure_at = 0.0
-        self._measuring: Measuring | None = None
-        self._measured_since = 0.0
-        self._measure_s = _MEASURE_FIRST_S
-        self._too_large = ""
+        #: Measures its folders, if it has a limit, once it runs.
+        self._disk: DiskWatch | None = None
         #: The process that became ready, within the sandbox, and the limit on its open files.
         self._ready_pid = 0
         self._limit = (0, 0)
@@ -226,7 +218,9 @@ class SupervisedTask:
             self.held = False
         self.phase = Phase.RUNNING
         now = time.monotonic()
-        self.measure_at = now + self._measure_s
+        limit = None if self.command is None else self.command.limits.storage_bytes
+        if limit is not None:
+            self._disk = DiskWatch((self.folder.task / each for each in _MEASURED), limit, now)
         for number, copy in enumerate(self._checkpoints()):
             if copy.every_s is not None:
                 self.due[number] = now + copy.every_s
@@ -327,36 +321,17 @@ class SupervisedTask:
         return in_time and self._ended_by_notice and is_left(self.pid)
 
     @property
-    def measured(self) -> bool:
-        """Whether its folders have to be measured while it runs."""
-        return self.phase is Phase.RUNNING and self._storage_bytes is not None
-
-    @property
-    def _storage_bytes(self) -> int | None:
-        return None if self.command is None else self.command.limits.storage_bytes
+    def measure_at(self) -> float | None:
+        """When its folders have to be measured; `None`: never, or it does not run."""
+        running = self.phase is Phase.RUNNING
+        return self._disk.due_at if running and self._disk is not None else None
 
     def measure(self, now: float) -> None:
         """Measure its folders a little further, and kill it if they are too large."""
-        limit = self._storage_bytes
-        if limit is None or now < self.measure_at:
-            return
-        if self._measuring is None:
-            self._measuring = Measuring(self.folder.task / each for each in _MEASURED)
-            self._measured_since = time.process_time()
-        done = self._measuring.go_on()
-        found = self._measuring
-        if found.used_bytes > limit:
-            self._too_large = f"more disk than it may ({limit // 2**20} MiB)"
-        elif found.too_deep:
-            self._too_large = f"folders deeper than {DEEPEST}, which cannot be measured"
-        if self._too_large:
-            self.kill()
-        if done or self._too_large:
-            found.close()
-            self._measuring = None
-            took = time.process_time() - self._measured_since
-            self._measure_s = min(_MEASURE_S, 2 * self._measure_s)
-            self.measure_at = now + max(self._measure_s, took * _MEASURE_SHARE)
+        if self.measure_at is not None and self._disk is not None:
+            self._disk.go_on(now)
+            if self._disk.fault:
+                self.kill()
 
     def due_copies(self, now: float) -> tuple[Copy, ...]:
         """The checkpoints that are due now."""
@@ -441,8 +416,8 @@ class SupervisedTask:
         if not self._ran:
             return "It was told to end before it was started."
         number = self._exit[1]
-        if self._too_large:
-            return f"It used {self._too_large}, and was killed."
+        if self._disk is not None and self._disk.fault:
+            return f"It used {self._disk.fault}, and was killed."
         if self.out_of_memory:
             who = "It" if number == signal.SIGKILL else "A process of it"
             return f"{who} used more memory than it may{self._memory_used()}, and was killed."

@@ -140,7 +140,7 @@ class Supervisor:
                 times.append(task.kill_at)
             if task.phase is Phase.RUNNING and task.forked is None:
                 times += task.due.values()
-            if task.measured:
+            if task.measure_at is not None:
                 times.append(task.measure_at)
         return max(0.0, min(times) - now)
 
@@ -378,8 +378,7 @@ class Supervisor:
         if self._undecided:
             return
         for task in self._tasks:
-            if task.measured:
-                task.measure(now)
+            task.measure(now)
             if task.phase is Phase.ENDING and task.sweep_at <= now:
                 self._sweep(task, now)
             elif task.phase is Phase.RUNNING and task.forked is None:
