@@ -9,6 +9,7 @@ from conformance import (
     kai_fairness,
     kai_gang,
     kai_scenarios,
+    kai_topology,
     kueue_flavors,
     kueue_preempt,
     kueue_quota,
@@ -24,4 +25,5 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     **kai_fairness.ANSWERS,
     **kai_gang.ANSWERS,
     **kai_scenarios.ANSWERS,
+    **kai_topology.ANSWERS,
 }

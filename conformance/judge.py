@@ -42,6 +42,7 @@ PROMISES: dict[str, tuple[int, int]] = {
     "kai/unit_subgroup_order": (100, 0),
     "kai/unit_tasks_to_allocate": (91, 0),
     "kai/unit_tasks_to_evict": (80, 0),
+    "kai/unit_topology_subset_nodes": (85, 0),
     "kai/unit_validate_pod_group_spec": (100, 0),
     "kai/unit_validate_subgroups": (100, 0),
     "kai/up_min_sub_group": (100, 0),

@@ -27,6 +27,7 @@ POLICIES = st.sampled_from(
         PATIENT,
         msgspec.structs.replace(PATIENT, packing=Packing.SPREAD),
         msgspec.structs.replace(PATIENT, cpu_pods_by_cpu=True, near_running=False),
+        msgspec.structs.replace(PATIENT, outside=False, roomiest_first=True),
     ]
 )
 

@@ -123,3 +123,15 @@ def test_what_is_free_is_known_after_more_changes_than_are_kept(
         index.take(at, row)
     index.free(1, row)
     assert [8, 0] == list(domains.free(0, GPUS))
+
+
+def test_the_narrowest_domain_around_some_nodes_is_found() -> None:
+    _, topologies = build(TOPOLOGY)
+    (domains,) = topologies
+    assert (1, 0) == domains.around(0b0001, 1)
+    assert (0, 0) == domains.around(0b0001, 0)
+    assert (0, 0) == domains.around(0b0011, 1)
+    assert domains.around(0b0101, 1) is None
+    # A node outside of the topology does not count, and alone it is in no domain.
+    assert (1, 0) == domains.around(0b1001, 1)
+    assert domains.around(0b1000, 1) is None

@@ -105,6 +105,36 @@ def test_a_node_outside_of_the_topology_is_none_for_a_requirement() -> None:
     assert {"p0": "n0"} == places(nodes, several(1, constraint=NEAR))
 
 
+def test_nodes_outside_of_the_topology_may_be_as_good_as_absent_for_a_preference() -> None:
+    nodes = [*RACKS, node("n9", 8)]
+    wanted = several(6, constraint=NEAR)
+    busy = gang(*(pod(f"busy-{at}", 1, node=f"n{at}") for at in range(4)), name="other")
+    assert "n9" in places(nodes, wanted, busy).values()
+    strict = PlacePolicy(outside=False)
+    assert {} == places(nodes, wanted, busy, policy=strict)
+    assert {"n0", "n2", "n3"} == set(places(nodes, wanted, policy=strict).values())
+    # Also where no order of the pods is greedy enough, and the exact search begins.
+    mixed = gang(pod("large", 2), pod("small", 1), pod("huge", 3), constraint=NEAR)
+    assert {} == places(nodes, mixed, policy=strict)
+
+
+def test_a_pod_that_runs_outside_of_the_topology_may_be_joined_by_none() -> None:
+    nodes = [*RACKS, node("n9", 8)]
+    wanted = gang(pod("a", node="n9"), pod("b"), minimum=2, constraint=RACK)
+    assert {"b": "n0"} == places(nodes, wanted)
+    assert {} == places(nodes, wanted, policy=PlacePolicy(outside=False))
+
+
+def test_pods_that_do_not_fit_together_go_on_with_the_tightest_or_the_roomiest_domain() -> None:
+    sizes = {"a.x": 3, "b.x": 2, "b.y": 4, "b.z": 1}
+    nodes = [node(f"n{rack}", gpus, rack=rack) for rack, gpus in sizes.items()]
+    wanted = several(5, constraint=NEAR)
+    assert ["nb.y"] * 4 + ["nb.z"] == list(places(nodes, wanted).values())
+    # All of zone b, which has more room, comes before zone a.
+    roomy = PlacePolicy(roomiest_first=True)
+    assert ["nb.y"] * 4 + ["nb.x"] == list(places(nodes, wanted, policy=roomy).values())
+
+
 def test_a_preference_is_kept_where_it_can_be_and_never_blocks() -> None:
     assert {"p0": "n0", "p1": "n0", "p2": "n1", "p3": "n1"} == places(
         RACKS, several(4, constraint=NEAR)

@@ -8,12 +8,15 @@ from bough.core.place.placer import Placer
 from bough.core.place.reasons import explain
 from bough.model.cluster import Node, Resources, Taint
 from bough.model.gang import Gang, SubGroup, SubGroupSet, TopologyConstraint
+from bough.model.placement import PlacePolicy
 from bough.model.shortage import Cause, DomainRoom, Explanation, NodeCount, Short, Together
-from tests.places import RACK, TOPOLOGY, gang, node, pod, replicas
+from tests.places import NEAR, RACK, TOPOLOGY, gang, node, pod, replicas
 
 
-def why(nodes: list[Node], wanted: Gang, *others: Gang) -> Explanation:
-    placer = Placer(nodes, [TOPOLOGY])
+def why(
+    nodes: list[Node], wanted: Gang, *others: Gang, policy: PlacePolicy | None = None
+) -> Explanation:
+    placer = Placer(nodes, [TOPOLOGY], policy)
     placer.add([*others, wanted])
     tree = GangTree.of(wanted)
     demand = needed(tree, tree.held)
@@ -57,6 +60,14 @@ def test_a_resource_that_no_node_has_is_named() -> None:
     wanted = gang(pod("p", requests=Resources(other=(("moon/dust", 1),))))
     (lack,) = why([node("n")], wanted).lacks
     assert (NodeCount(Cause.RESOURCE, 1, "moon/dust"),) == lack.nodes
+
+
+def test_nodes_outside_of_the_topology_are_told_of_where_a_preference_may_not_use_them() -> None:
+    nodes = [node("n0", 2, rack="a.x"), node("n1", 9)]
+    wanted = gang(*(pod(f"p{at}") for at in range(4)), constraint=NEAR)
+    (lack,) = why(nodes, wanted, policy=PlacePolicy(outside=False)).lacks
+    assert (4, 2) == (lack.needed, lack.found)
+    assert (NodeCount(Cause.OUTSIDE, 1), NodeCount(Cause.NONE, 1)) == lack.nodes
 
 
 def test_the_domains_that_hold_most_are_named() -> None:

@@ -34,6 +34,13 @@ class PlacePolicy(msgspec.Struct, frozen=True):
     cpu_pods_by_cpu: bool = False
     #: A preferred domain in which the subgroup has pods already comes before tighter ones.
     near_running: bool = True
+    #: Pods that only prefer a level may use nodes outside of the topology, after all others, and
+    #: pods that run there leave it open where the others go together. Otherwise such nodes are as
+    #: good as absent: no pod with a level uses them, and none joins pods that run there.
+    outside: bool = True
+    #: Pods that fit into no single preferred domain fill the roomiest first, and go on with the
+    #: next; otherwise with the tightest that holds all that is left.
+    roomiest_first: bool = False
     #: Of subgroups that are all needed, those that are hardest to place come first; otherwise they
     #: come in their order.
     hardest_first: bool = True
@@ -44,4 +51,10 @@ class PlacePolicy(msgspec.Struct, frozen=True):
 
 
 #: How KAI chooses, as far as it is recorded.
-KAI_PLACEMENT = PlacePolicy(cpu_pods_by_cpu=True, near_running=False, hardest_first=False)
+KAI_PLACEMENT = PlacePolicy(
+    cpu_pods_by_cpu=True,
+    near_running=False,
+    outside=False,
+    roomiest_first=True,
+    hardest_first=False,
+)

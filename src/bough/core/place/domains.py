@@ -84,6 +84,22 @@ class Domains:
         meant = levels_named(self._topology, level)
         return meant[0] if len(meant) == 1 else None
 
+    def around(self, nodes: int, finest: int) -> tuple[int, int] | None:
+        """The level and number of the narrowest domain that holds all of these nodes, if any does.
+
+        It is not finer than `finest`; nodes outside of the topology do not count.
+        """
+        nodes &= self.inside
+        if not nodes:
+            return None
+        first = next(positions(nodes))
+        for at in range(finest, -1, -1):
+            level = self.levels[at]
+            number = level.of_node[first]
+            if not nodes & ~level.masks[number]:
+                return at, number
+        return None
+
     def free(self, level: int, column: int) -> Sequence[int]:
         """How much of GPUS or CPU will be free later in each domain of a level."""
         self._follow()

@@ -13,7 +13,7 @@ import msgspec
 from bough.core.place.choice import Chooser, Spot
 from bough.core.place.index import Index
 from bough.core.place.neighbours import Neighbours
-from bough.core.place.options import Spread
+from bough.core.place.options import Spread, roomiest_first
 from bough.core.place.parts import Run
 from bough.core.place.pod_bundles import PodBundle, Wanted, contents
 from bough.core.place.shapes import Shape
@@ -66,7 +66,24 @@ class Filler:
             pouring.add(number, self._chooser.fill(shape, within, missing, later=self._later))
 
     def _pour_closely(self, pouring: _Pouring, within: int, spread: Spread) -> None:
-        """Fill domain after domain, as few as possible; nodes outside of the topology come last."""
+        """Fill domain after domain; nodes outside of the topology come last."""
+        if self._index.policy.roomiest_first:
+            self._pour_in_turn(pouring, within, spread)
+        else:
+            self._pour_thriftily(pouring, within, spread)
+        if pouring.left:
+            self._pour(pouring, within & ~spread.domains.inside)
+
+    def _pour_in_turn(self, pouring: _Pouring, within: int, spread: Spread) -> None:
+        """Fill the roomiest domain, then the next."""
+        masks = spread.domains.levels[spread.level].masks
+        for domain in roomiest_first(spread):
+            if not pouring.left:
+                return
+            self._pour(pouring, masks[domain] & within)
+
+    def _pour_thriftily(self, pouring: _Pouring, within: int, spread: Spread) -> None:
+        """Use as few domains as possible."""
         near = spread.near if self._index.policy.near_running else 0
         domains = Neighbours(spread, within, near)
         rooms: dict[Shape, _Room] = {}
@@ -78,8 +95,6 @@ class Filler:
             best = self._next(pouring, domains, room, missing)
             domains.use(best)
             self._pour(pouring, domains.nodes[best])
-        if pouring.left:
-            self._pour(pouring, within & ~spread.domains.inside)
 
     def _count(self, shape: Shape, domains: Neighbours, domain: int) -> int:
         return self._index.count(shape, domains.nodes[domain], later=self._later)

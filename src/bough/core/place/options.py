@@ -26,6 +26,8 @@ class Spread(NamedTuple):
     level: int
     #: Nodes that hold pods of the same part already.
     near: int
+    #: What makes a domain tight.
+    column: int = GPUS
 
 
 class Option(NamedTuple):
@@ -40,18 +42,38 @@ class Option(NamedTuple):
 def options(index: Index, zone: Zone, within: int) -> Iterator[Option]:
     """Every set of nodes that may satisfy a constraint, the best first."""
     domains, required, preferred = zone.scope
-    if zone.pin is not None:
-        within &= zone.pin
     widest = 0 if required is None else required
     finest = widest if preferred is None else preferred
+    around = domains.around(within, finest)
+    if around is not None:
+        # Wider domains have no other nodes.
+        widest = max(widest, around[0])
+    if zone.pin is not None:
+        within &= zone.pin
     for level in range(finest, widest - 1, -1):
         spread = None
         if preferred is not None and level < preferred:
-            spread = Spread(domains, preferred, zone.near)
+            spread = spread_of(zone, preferred)
         for nodes in _by_tightness(index, zone, level, within):
             yield Option(nodes, level, spread)
     if required is None and preferred is not None:
-        yield Option(within, None, Spread(domains, preferred, zone.near))
+        nodes = _everywhere(index, zone, within)
+        known = around is not None and not nodes & ~domains.inside
+        if not known and can_hold(index, zone.least, nodes):
+            yield Option(nodes, None, spread_of(zone, preferred))
+
+
+def spread_of(zone: Zone, level: int) -> Spread:
+    """Pods that fit into no single domain of a level are spread over several."""
+    return Spread(zone.scope.domains, level, zone.near, _column(zone))
+
+
+def roomiest_first(spread: Spread) -> Iterator[int]:
+    """The preferred domains, those with the most free room first: `_by_tightness` backwards."""
+    domains = spread.domains
+    widest = range(len(domains.levels[0].ids))
+    ranked = [*_tightest(domains, spread.column, 0, spread.level, 0, widest)]
+    yield from reversed(ranked)
 
 
 def nearest_first(found: Iterator[Option], spread: Spread, used: int) -> Iterator[Option]:
@@ -74,7 +96,7 @@ def nearest_first(found: Iterator[Option], spread: Spread, used: int) -> Iterato
 def required_options(index: Index, zone: Zone, within: int) -> Iterator[Option]:
     """The same without preferences: what is allowed at all."""
     if zone.scope.required is None:
-        yield Option(within)
+        yield Option(_everywhere(index, zone, within))
         return
     if zone.pin is not None:
         within &= zone.pin
@@ -100,26 +122,35 @@ def _by_tightness(index: Index, zone: Zone, level: int, within: int) -> Iterator
         near = sorted({of_node[at] for at in positions(zone.near)} - {OUTSIDE})
         free = domains.free(level, _column(zone))
         near.sort(key=lambda domain: free[domain])
-    others = _tightest(zone, level, 0, range(len(domains.levels[0].ids)))
+    wanted = zone.least.gpus or zone.least.cpu_milli
+    widest = range(len(domains.levels[0].ids))
+    others = _tightest(domains, _column(zone), wanted, level, 0, widest)
     for domain in chain(near, (each for each in others if each not in near) if near else others):
         nodes = domains.levels[level].masks[domain] & within
-        if nodes and can_hold(index, zone.least, nodes):
+        enough = domains.free(level, CPU)[domain] >= zone.least.cpu_milli
+        if nodes and enough and can_hold(index, zone.least, nodes):
             yield nodes
 
 
-def _tightest(zone: Zone, last: int, level: int, numbers: Iterable[int]) -> Iterator[int]:
+def _tightest(
+    domains: Domains, column: int, wanted: int, last: int, level: int, numbers: Iterable[int]
+) -> Iterator[int]:
     """The domains of the last level below some of this one, sorted only as far as is looked at.
 
     What is free is asked for at each step: between two steps much may have been tried and undone.
     """
-    domains = zone.scope.domains
-    free = domains.free(level, _column(zone))
-    wanted = zone.least.gpus or zone.least.cpu_milli
+    free = domains.free(level, column)
     for _, number in sorted((free[each], each) for each in numbers if free[each] >= wanted):
         if level == last:
             yield number
         else:
-            yield from _tightest(zone, last, level + 1, domains.below[level][number])
+            below = domains.below[level][number]
+            yield from _tightest(domains, column, wanted, last, level + 1, below)
+
+
+def _everywhere(index: Index, zone: Zone, within: int) -> int:
+    """All nodes for pods that only prefer a level."""
+    return within if index.policy.outside else within & zone.scope.domains.inside
 
 
 def _column(zone: Zone) -> int:

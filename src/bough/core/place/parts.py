@@ -13,6 +13,7 @@ from bough.core.place.columns import CPU, GPUS
 from bough.core.place.domains import ResolvedConstraint, Topologies, UnknownTopology
 from bough.core.place.shapes import Shape, Shapes, is_alike
 from bough.model.gang import Pod, TopologyConstraint
+from bough.model.placement import PlacePolicy
 
 
 class Run(msgspec.Struct, frozen=True, gc=False):
@@ -114,14 +115,14 @@ class Compiler:
         shapes: Shapes,
         topologies: Topologies,
         *,
-        hardest_first: bool,
+        policy: PlacePolicy,
     ) -> None:
         self._tree = tree
         self._held = held
         self._where = where
         self._shapes = shapes
         self._topologies = topologies
-        self._hardest_first = hardest_first
+        self._policy = policy
         #: Constraints that cannot be looked up, with the node that has them.
         self.unknown: list[tuple[GangNode, UnknownTopology]] = []
 
@@ -131,7 +132,7 @@ class Compiler:
             part = leaf_part(demand, self._shapes)
         else:
             children = tuple(self.part(child) for child in demand.children)
-            if self._hardest_first and demand.count == len(children):
+            if self._policy.hardest_first and demand.count == len(children):
                 children = _arranged(children)
             part = Part(demand, (), children)
         node = demand.node
@@ -158,7 +159,8 @@ class Compiler:
             return None
         near = self._nodes_of(leaves)
         pin = None
-        if scope.required is not None and near & scope.domains.inside:
+        binding = near & scope.domains.inside if self._policy.outside else near
+        if scope.required is not None and binding:
             pin = scope.domains.levels[scope.required].holding(near)
         return Zone(scope, pin, near, least)
 

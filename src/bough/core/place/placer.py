@@ -149,7 +149,7 @@ class Placer(Cluster):
             position,
             self.index.shapes,
             self.topologies,
-            hardest_first=self.index.policy.hardest_first,
+            policy=self.index.policy,
         )
         part = compiler.part(demand)
         if not compiler.unknown:

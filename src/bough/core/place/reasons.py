@@ -73,6 +73,8 @@ class _Inquiry:
             return True
         if part.zone is not None and part.zone.scope.required is not None:
             nodes, together = self._best_domain([part], part.zone, nodes)
+        elif part.zone is not None and not self._index.policy.outside:
+            nodes &= part.zone.scope.domains.inside
         for zone, leaves in part.sets:
             if zone.scope.required is not None:
                 members = [leaf for leaf in _leaves(part) if leaf.node.first_leaf in leaves]
@@ -153,9 +155,9 @@ class _Inquiry:
                 short = run.shape
         self._placer.undo(mark)
         shape = short or part.runs[0].shape
-        inside = self._everywhere
+        inside = nodes
         if together is not None:
-            inside &= self._placer.topologies.inside(together.topology)
+            inside = self._everywhere & self._placer.topologies.inside(together.topology)
             if together.needed < part.count:
                 # Of a set that a choice can do without: this leaf alone needs so many.
                 together = msgspec.structs.replace(together, needed=part.count)
