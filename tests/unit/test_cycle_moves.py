@@ -61,6 +61,17 @@ def test_nothing_is_moved_for_what_fits_as_things_are() -> None:
     assert ({}, ["new-0"]) == (moved(decided), [each.pod for each in decided.binds])
 
 
+def test_a_gang_whose_node_is_gone_is_not_lifted() -> None:
+    """It is told to be running still, but there is no place that it could leave."""
+    world = cluster(
+        [node("m", 2), node("n", 2)],
+        [queue("a", 4)],
+        [gang("lost", "a", LOW, on="gone"), gang("new", "a", LOW, gpus=2, at=1)],
+    )
+
+    assert {"new"} == waits_for(decide(world, allocate=False)).keys()
+
+
 def crowded_beside_idle(*waiting: str) -> Snapshot:
     """A full node, an empty one, and gangs that wait for one GPU each."""
     return cluster(

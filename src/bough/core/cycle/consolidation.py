@@ -177,16 +177,21 @@ def _is_undecided(outcome: Outcome, claim: Claim) -> bool:
 
 def _units(cycle: Cycle, claims: Sequence[Claim]) -> Iterator[Lifted]:
     """At each priority first surplus, pod by pod, then whole gangs."""
-    copy = cycle.copy
+    for claim, pods in _parts(cycle.copy, claims):
+        lasting = _lasting(cycle, claim, pods)
+        if lasting:
+            # Pods whose node is gone hold no place that could be left.
+            yield Lifted(claim, lasting)
+
+
+def _parts(copy: WorkingCopy, claims: Sequence[Claim]) -> Iterator[tuple[Claim, tuple[Pod, ...]]]:
     for _, group in groupby(claims, key=lambda claim: claim.standing.priority):
         together = list(group)
         for claim in together:
             if claim.elastic and is_open(claim):
                 turns, _ = surplus_in_turn(claim.tree, copy.held(claim))
-                for unit in turns:
-                    yield Lifted(claim, _lasting(cycle, claim, unit.pods))
-        for claim in together:
-            yield Lifted(claim, _lasting(cycle, claim, claim.running))
+                yield from ((claim, unit.pods) for unit in turns)
+        yield from ((claim, claim.running) for claim in together)
 
 
 def _lasting(cycle: Cycle, claim: Claim, pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
