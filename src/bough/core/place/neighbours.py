@@ -18,8 +18,8 @@ class Neighbours:
         #: From the preferred level outwards.
         self._levels = spread.domains.levels[spread.level :: -1]
         self._masks = self._levels[0].masks
-        #: Of each that may be used, the nodes; from the last to the first: of equal ones the last is
-        #: taken, as with `roomiest_first`.
+        #: Of each that may be used, the nodes; from the last to the first: of equal ones the last
+        #: is taken, as with `roomiest_first`.
         self.nodes = {
             at: mask & within
             for at, mask in reversed(tuple(enumerate(self._masks)))
