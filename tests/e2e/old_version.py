@@ -10,19 +10,35 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.crash.postgres import cannot
 from tests.e2e.local import Hosting
 from tests.e2e.served import Served
 
 ROOT = Path(__file__).parents[2]
-#: Before nodes were known by their backend, the lease had an end, and credentials were encrypted.
-COMMIT = "f924e592f935c7dc6f32e5ce47540d4d84de7afc"
+
+
+class OldVersion(NamedTuple):
+    """A commit from which people may come, and where its tasks keep what outlives them."""
+
+    commit: str
+    #: The beginning of URLs of the pool of the test.
+    data: str
+
+
+VERSIONS = {
+    # Before nodes were known by their backend, the lease had an end, and credentials were
+    # encrypted. URLs stood for folders then.
+    "the-first": OldVersion("f924e592f935c7dc6f32e5ce47540d4d84de7afc", "s3://team"),
+    # What was landed last, before the changes that are on their way; to be raised with each landing.
+    "the-last": OldVersion("46ea7ccc138d9d67df16cd545008f50d94d84911", "bough://team"),
+}
 
 _RUN = (sys.executable, "-m", "bough")
 
 
-def unpack(folder: Path, commit: str = COMMIT) -> Path:
+def unpack(folder: Path, commit: str) -> Path:
     """The sources of a commit; where git does not have it the test is skipped, but not in CI."""
     command = ["git", "-C", str(ROOT), "archive", commit, "src"]
     done = subprocess.run(command, capture_output=True, check=False)

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from tests.e2e.local import FAIL, FINISH, Attempt, Local, find_holders, gang, job, resources, task
-from tests.e2e.old_version import OldHosting, OldServed, unpack
+from tests.e2e.old_version import VERSIONS, OldHosting, OldServed, OldVersion, unpack
 
 GPUS = 8
 POOL = "team"
@@ -34,9 +34,14 @@ while :; do sleep 1000 & wait $!; done
 """
 
 
+@pytest.fixture(scope="module", params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> OldVersion:
+    return VERSIONS[request.param]
+
+
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpack(tmp_path_factory.mktemp("old"))
+def sources(tmp_path_factory: pytest.TempPathFactory, version: OldVersion) -> Path:
+    return unpack(tmp_path_factory.mktemp("old"), version.commit)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -68,8 +73,9 @@ def ended(host: OldHosting) -> Iterator[OldHosting]:
 class Site:
     """What was made with the old version, and how it looked."""
 
-    def __init__(self, old: OldServed) -> None:
+    def __init__(self, old: OldServed, version: OldVersion) -> None:
         self.old = old
+        self.data = version.data
         self.names: dict[str, str] = {}
         self.make_people()
         self.make_work()
@@ -90,15 +96,15 @@ class Site:
     def make_work(self) -> None:
         """Work that is finished, that runs, and that waits."""
         made = task("make", "echo made > {{output}}/file; echo wrote it")
-        made["outputs"] = [{"url": "s3://team/run"}]
+        made["outputs"] = [{"url": f"{self.data}/run"}]
         self.send("done", {"name": "done", "resources": resources(1), "tasks": [made]})
         self.settle(COMPLETED=["done"])
         for name in ("holds", "fails", "between"):
             self.send(name, job(1, name))
         self.send("inside", job(1, "inside"), pool=f"{POOL}--a")
         self.send("gang", gang([task("one"), task("two")]))
-        kept = [{"path": KEPT, "url": "s3://team/counts", "frequency": "1h"}]
-        counts = {"inputs": [{"url": "s3://team/counts/kept"}], "checkpoint": kept}
+        kept = [{"path": KEPT, "url": f"{self.data}/counts", "frequency": "1h"}]
+        counts = {"inputs": [{"url": f"{self.data}/counts/kept"}], "checkpoint": kept}
         self.send("counts", job(1, "counts", COUNTS, **counts), priority="LOW")
         self.settle(RUNNING=["holds", "fails", "between", "inside", "gang", "counts"])
         first = task("first", "echo handed on > {{output}}/file")
@@ -154,9 +160,11 @@ def ask(served: Any, path: str) -> Any:
     return json.loads(text)
 
 
-def test_a_server_of_an_old_version_is_replaced_while_its_tasks_run(host: OldHosting):
+def test_a_server_of_an_old_version_is_replaced_while_its_tasks_run(
+    host: OldHosting, version: OldVersion
+):
     old = host.start_old()
-    site = Site(old)
+    site = Site(old, version)
     names = site.names
     local = host.start()
     before = {key: processes_of(site, local, key) for key in ("holds", "fails", "gang", "inside")}

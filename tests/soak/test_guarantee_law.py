@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.api.guarantee_machine import check_guarantee
+
+pytestmark = pytest.mark.postgresql
 
 EXAMPLES = 150
 STEPS = 40
