@@ -26,7 +26,7 @@ from bough.errors import Unavailable
 
 PROGRAM = Path(sys.executable).with_name("bough")
 #: For a machine that is busy with other tests.
-PATIENCE_S = 90
+PATIENCE_S = 300
 #: Below those that the system gives to connections, one of which might take it meanwhile.
 _PORTS = range(20_000, 30_000)
 

@@ -31,7 +31,7 @@ VERSIONS = {
     # Before nodes were known by their backend, the lease had an end, and credentials were
     # encrypted. URLs stood for folders then.
     "the-first": OldVersion("f924e592f935c7dc6f32e5ce47540d4d84de7afc", "s3://team"),
-    # What was landed last, before the changes that are on their way; to be raised with each landing.
+    # What was landed last, before the changes that are on their way.
     "the-last": OldVersion("46ea7ccc138d9d67df16cd545008f50d94d84911", "bough://team"),
 }
 

@@ -15,7 +15,13 @@ import pytest
 
 from bough.errors import Invalid
 from bough.kube_webhook.install import configuration, webhook_objects
-from bough.kube_webhook.serving import MOST_BYTES, Certificates, Options, Webhook
+from bough.kube_webhook.serving import (
+    MOST_BYTES,
+    MOST_CONNECTIONS,
+    Certificates,
+    Options,
+    Webhook,
+)
 from tests.webhook_reviews import Cluster, pod, pod_group, queue, review
 
 
@@ -101,6 +107,26 @@ def test_a_client_that_says_nothing_keeps_no_other_waiting(served):
             each.close()
 
 
+def test_connections_that_take_every_place_and_say_nothing_make_room(served):
+    webhook, crt, _ = served
+    silent = [
+        socket.create_connection(("127.0.0.1", webhook.port)) for _ in range(MOST_CONNECTIONS)
+    ]
+    try:
+        for _ in range(3):
+            sent = ask(webhook.port, crt, "POST", "/validate", review(pod_group()))
+            assert 200 == sent[0]
+        # Those that came first made room, and no more of them than was needed.
+        silent[0].settimeout(30)
+        assert b"" == silent[0].recv(1)
+        silent[-1].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            silent[-1].recv(1)
+    finally:
+        for each in silent:
+            each.close()
+
+
 def test_a_certificate_that_changes_is_read_again(served, tmp_path):
     webhook, crt, key = served
     new_crt, new_key = make_certificate(tmp_path, "second")
@@ -110,6 +136,30 @@ def test_a_certificate_that_changes_is_read_again(served, tmp_path):
     os.replace(new_key, key)
 
     assert 200 == ask(webhook.port, crt, "GET", "/healthz")[0]
+
+
+def test_a_certificate_that_changes_while_it_is_read_first_is_read_again(served, tmp_path):
+    _, crt, key = served
+    new_crt, new_key = make_certificate(tmp_path, "third")
+    read: list[bytes] = []
+
+    class Replaced(Certificates):
+        """The files are others as soon as they were read."""
+
+        def _load(self) -> ssl.SSLContext:
+            read.append(crt.read_bytes())
+            loaded = super()._load()
+            if new_crt.exists():
+                os.replace(new_crt, crt)
+                os.replace(new_key, key)
+            return loaded
+
+    made = Replaced(str(crt), str(key))
+    made.context()
+    made.context()
+
+    assert 2 == len(read)
+    assert crt.read_bytes() == read[-1]
 
 
 def ask_unverified(port: int) -> int:

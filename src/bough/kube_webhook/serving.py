@@ -5,6 +5,7 @@ Certificates that change are read again; connections opened after that use the n
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import resource
@@ -15,7 +16,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler
 from types import FrameType
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -38,6 +39,8 @@ TIMEOUT_S = 10.0
 ASKING_S = 1.0
 #: The most connections at the same time; an apiserver keeps only a few.
 MOST_CONNECTIONS = 64
+#: How long the thread of a connection that is closed may take to leave its place to another.
+MAKING_ROOM_S = 1.0
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -133,9 +136,9 @@ class Certificates:
     def __init__(self, certificate: str, key: str) -> None:
         self._files = (certificate, key)
         self._lock = threading.Lock()
-        self._stamps: tuple[_Stamp | None, ...] = ()
-        self._context = self._load()
+        # Before they are read: what changes meanwhile is read again.
         self._stamps = self._look()
+        self._context = self._load()
 
     def context(self) -> ssl.SSLContext:
         """The context for the next connection; if the files cannot be read, the old one stays."""
@@ -187,6 +190,9 @@ class _Server(ListeningServer):
     ) -> None:
         self._certificates = certificates
         self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._lock = threading.Lock()
+        #: Connections on which a request has not come to its end, the longest waiting first.
+        self._waiting: dict[socket.socket, None] = {}
         super().__init__(listen, handler)
 
     def get_request(self) -> tuple[socket.socket, object]:
@@ -198,21 +204,46 @@ class _Server(ListeningServer):
         return wrapped, address
 
     def process_request(self, request: socket.socket, client_address: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Answer the connection in a thread, or close it if there are too many."""
+        """Answer the connection in a thread; if there are too many, the longest idle is closed."""
         if not self._places.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+            self._close_longest_waiting()
+            if not self._places.acquire(timeout=MAKING_ROOM_S):
+                self.shutdown_request(request)
+                return
+        self.note_waiting(request)
         try:
             super().process_request(request, client_address)  # pyright: ignore[reportArgumentType]
         except BaseException:
+            self.note_served(request)
             self._places.release()
             raise
+
+    def note_waiting(self, connection: socket.socket) -> None:
+        """From now on a connection waits for a request; another may need its place."""
+        with self._lock:
+            self._waiting.setdefault(connection)
+
+    def note_served(self, connection: socket.socket) -> None:
+        """A request has come to its end, and is answered."""
+        with self._lock:
+            self._waiting.pop(connection, None)
+
+    def _close_longest_waiting(self) -> None:
+        with self._lock:
+            first = next(iter(self._waiting), None)
+            if first is None:
+                return
+            del self._waiting[first]
+            # Not TLS's own way: that is not for a second thread. Its thread reads an end, and goes.
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(first, socket.SHUT_RDWR)
 
     def process_request_thread(self, request: socket.socket, client_address: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Run the thread of one connection."""
         try:
             super().process_request_thread(request, client_address)  # pyright: ignore[reportArgumentType]
         finally:
+            self.note_served(request)
             self._places.release()
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -235,7 +266,17 @@ class _Handler(BaseHTTPRequestHandler):
         """The text of the metrics."""
         return ""
 
+    def handle_one_request(self) -> None:
+        """Wait for one request, and answer it."""
+        self._listener.note_waiting(self.connection)
+        super().handle_one_request()
+
+    @property
+    def _listener(self) -> _Server:
+        return cast("_Server", self.server)
+
     def do_GET(self) -> None:
+        self._listener.note_served(self.connection)
         if self.path == HEALTH:
             self._send(200, b"ok\n", "text/plain; charset=utf-8")
         elif self.path == METRICS:
@@ -256,6 +297,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(413, f"the body has {length[:20]} bytes; at most {MOST_BYTES:,} are read")
             return
         body = self.rfile.read(int(length))
+        self._listener.note_served(self.connection)
         try:
             answer = self.review(body)
         except BoughError as error:

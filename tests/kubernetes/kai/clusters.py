@@ -27,9 +27,7 @@ KINDS: dict[str, Kind[dict[str, Any]]] = {
     "PriorityClass": untyped("apis/scheduling.k8s.io/v1", "priorityclasses", namespaced=False),
     "PodGroup": untyped("apis/scheduling.run.ai/v2alpha2", "podgroups"),
 }
-_DEFINITIONS = untyped(
-    "apis/apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False
-)
+DEFINITIONS = untyped("apis/apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
 _numbers = itertools.count()
 
 
@@ -42,7 +40,7 @@ def define(admin: KubeClient) -> None:
     """Make the objects of KAI known, by the definitions that `bough kube install` prints."""
     for each in definitions():
         name = each["metadata"]["name"]
-        admin.patch(_DEFINITIONS, name, each, how=Patch.APPLY, manager="test")
+        admin.patch(DEFINITIONS, name, each, how=Patch.APPLY, manager="test")
     for kind in ("Queue", "Topology", "PodGroup"):
         wait_for(lambda kind=kind: _is_served(admin, kind), f"the definition of {kind}")
 

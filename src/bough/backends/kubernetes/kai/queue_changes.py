@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from bough.backends.kubernetes.kai.kai_objects import KaiQueue, KaiTopology, PriorityClass
-from bough.backends.kubernetes.kai.wanted_objects import Owner, WantedObjects
+from bough.backends.kubernetes.kai.wanted_objects import POOL, Owner, WantedObjects
 
 #: The annotation with a digest of what we wrote: it shows whether others changed the object.
 WRITTEN = "bough.written"
@@ -63,6 +63,17 @@ class Change(NamedTuple):
     def subject(self) -> str:
         """The object, as people write it: KIND/NAME."""
         return f"{self.kind}/{self.item.metadata.name}"
+
+    @property
+    def branch(self) -> str:
+        """What must stop where this change is refused: for a Queue, all Queues of its pool."""
+        pool = (self.item.metadata.labels or {}).get(POOL)
+        return self.subject if self.kind != _QUEUE or pool is None else f"{_QUEUE}s of {pool}"
+
+    @property
+    def carries_all(self) -> bool:
+        """Whether nothing can be done without it, as with the Queue above those of all pools."""
+        return self.kind == _QUEUE and self.phase is Phase.FRAME
 
 
 class FoundObjects(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,7 +28,13 @@ from bough.backends.kubernetes.kai.queue_changes import (
 from bough.backends.kubernetes.kai.queue_manifest import KINDS, new_manifest, patch_of
 from bough.backends.kubernetes.kai.wanted_objects import Owner, WantedObjects, wanted_objects
 from bough.kube.client import KubeClient
-from bough.kube.failures import AlreadyExists, KubeConflict, KubeFailure, KubeNotFound
+from bough.kube.failures import (
+    AlreadyExists,
+    KubeConflict,
+    KubeFailure,
+    KubeNotFound,
+    KubeRefused,
+)
 from bough.kube.objects import PODS, Kind
 from bough.model.queue_tree import QueueReport, QueueTree, Repair
 
@@ -39,8 +45,17 @@ QUEUE_LABEL = "kai.scheduler/queue"
 LOOK_S = 10.0
 #: How long to wait before a retry: after a conflict, and after a failure.
 _AGAIN_S, _FAILED_S = 0.2, 5.0
+#: Statuses that mean that an object is not accepted as it is: by rights, rules or webhooks.
+_NOT_ACCEPTED = (400, 403, 413, 422)
 #: How many names go into one label selector: all of them might make it too long.
 _NAMES_AT_ONCE = 50
+
+
+class _Troubles(NamedTuple):
+    """What a round could not put right, in sentences: what it found, and what was not accepted."""
+
+    found: tuple[str, ...]
+    refused: tuple[str, ...]
 
 
 class QueueKeeper:
@@ -115,8 +130,8 @@ class QueueKeeper:
             return _FAILED_S
         if troubles is None:
             return _AGAIN_S
-        self._say(troubles, in_step=True)
-        return LOOK_S
+        self._say((*troubles.found, *troubles.refused), in_step=not troubles.refused)
+        return _FAILED_S if troubles.refused else LOOK_S
 
     def _current(self) -> WantedObjects | None:
         with self._lock:
@@ -129,27 +144,41 @@ class QueueKeeper:
                 self._wanted = wanted
         return wanted
 
-    def _round(self, wanted: WantedObjects) -> tuple[str, ...] | None:
+    def _round(self, wanted: WantedObjects) -> _Troubles | None:
         """Look and change; return what cannot be repaired.
 
         `None`: this server may no longer write.
         """
         found = FoundObjects(*(self._read(kind) for kind in KINDS.values()))
         planned = plan_changes(wanted, found, self._owner, self._used(wanted, found), self._known)
+        refused: dict[str, str] = {}
+        left_out: set[str] = set()
         for change in planned.changes:
             if not self._leads():
                 return None
-            self._do(change)
-            if change.drift:
-                self.note(change.subject, change.drift)
+            # Without a change that comes first, a later one could give a pool too much.
+            if change.branch not in refused:
+                try:
+                    self._do(change)
+                except KubeRefused as error:
+                    if error.status not in _NOT_ACCEPTED or change.carries_all:
+                        raise
+                    text = f"{change.kind} {change.item.metadata.name} is refused: {error.message}"
+                    refused[change.branch] = text
+                else:
+                    if change.drift:
+                        self.note(change.subject, change.drift)
+                    continue
+            left_out.add(change.subject)
         self._known = frozenset(
-            f"{kind}/{name}"
+            subject
             for kind, items in zip(
                 KINDS, (wanted.queues, wanted.topologies, wanted.classes), strict=True
             )
             for name in items
+            if (subject := f"{kind}/{name}") not in left_out
         )
-        return planned.troubles
+        return _Troubles(planned.troubles, tuple(sorted(refused.values())))
 
     def _read(self, kind: Kind[Any]) -> dict[str, Any]:
         return {each.metadata.name: each for each in self._client.list(kind).items}
@@ -174,6 +203,13 @@ class QueueKeeper:
     # Writing
 
     def _do(self, change: Change) -> None:
+        try:
+            self._write(change)
+        except KubeNotFound as error:
+            # It went after it was listed; or its definition did, which the next list says.
+            raise KubeConflict(error.message, error.status, error.reason) from None
+
+    def _write(self, change: Change) -> None:
         kind, item, found = KINDS[change.kind], change.item, change.found
         if found is None:
             self._client.create(kind, new_manifest(change.kind, item))
