@@ -220,6 +220,13 @@ def test_those_without_the_right_get_nothing(host: Local, name: str):
         code, output, errors = run(host, "exec", name, "main", "--", "id", token=token)
         assert (125, b"") == (code, output), user
         assert b"error: " in errors
+        for words in (
+            ("port-forward", name, "main", "0:7001"),
+            ("rsync", "upload", name, "main", ".:x"),
+        ):
+            code, output, errors = run(host, *words, token=token)
+            # One sentence, and nothing of what rsync would say of a connection that broke.
+            assert (2, b"", 1) == (code, output, errors.count(b"error")), errors
         with pytest.raises(Forbidden):
             Client(host.address, token).sessions.connect("exec", name, key)
     with pytest.raises(Unauthenticated):
@@ -243,7 +250,9 @@ def test_a_session_ends_with_the_right_to_it(host: Local):
     with started(own, "exec", other, "main", "--", "sleep", mark) as process:
         host.until(lambda: 1 == len(marked(mark)), lambda: marked(mark))
         host.done("token", "delete", "t", "--user", "leaver")
-        assert 125 == process.wait(PATIENCE_S)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        assert 125 == process.returncode
+        assert b"The session was cut off: the right to it was lost: " in errors
 
     host.until(lambda: not marked(mark), lambda: marked(mark))
     assert "RUNNING" == host.status(other)

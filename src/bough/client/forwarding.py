@@ -222,9 +222,12 @@ class _Datagrams(_Control):
                 self._own.sendto(message[_ADDRESS_BYTES:], (host, port))
 
 
-def pass_through(sessions: Sessions, name: str, task: str) -> None:
-    """Connect standard input and output, which rsync makes one socket, with rsync in a task."""
-    control = sessions.rsync(name, task)
+def pass_through(sessions: Sessions, name: str, asked: str) -> None:
+    """Connect standard input and output, which rsync makes one socket, with rsync in a task.
+
+    The key was asked for before.
+    """
+    control = sessions.rsync(name, asked)
     key = new_connection_key()
     control.send(msgspec.json.encode({"key": key, "cookie": ""}))
     peer = sessions.connect("rsync", name, key)

@@ -35,11 +35,14 @@ class Sessions:
         (found,) = self._transport.send(list[RouterAnswer], "POST", path, query=asked)
         return self._open("portforward", name, found.key)
 
-    def rsync(self, name: str, task: str) -> Peer:
-        """Start rsync in a task; the returned websocket controls it."""
+    def ask_for_rsync(self, name: str, task: str) -> str:
+        """Ask for rsync in a task; returns the key to start it with, good for a minute."""
         path = path_of("workflow", name, "rsync", "task", task)
-        found = self._transport.send(RouterAnswer, "POST", path)
-        return self._open("rsync", name, found.key)
+        return self._transport.send(RouterAnswer, "POST", path).key
+
+    def rsync(self, name: str, key: str) -> Peer:
+        """Start rsync in a task by its key; the returned websocket controls it."""
+        return self._open("rsync", name, key)
 
     def connect(self, kind: str, name: str, key: str) -> Peer:
         """Open one connection of a session, by the key that was announced for it."""

@@ -17,6 +17,10 @@ class SessionKind(StrEnum):
     LOG = "log"
 
 
+#: What the client is told if the server has ended a session without a word.
+SERVER_GONE = "the server has gone"
+
+
 class SessionRequest(msgspec.Struct, frozen=True):
     """What a session should do, as plain values."""
 
@@ -45,6 +49,12 @@ class SessionNews(msgspec.Struct, frozen=True, omit_defaults=True):
     #: It has ended; with an exit code if a command ran.
     ended: bool = False
     exit_code: int | None = None
+
+
+class SessionEnd(msgspec.Struct, frozen=True):
+    """Why the server ends a session: the last thing it says to it."""
+
+    reason: str
 
 
 class SessionConnection(msgspec.Struct, frozen=True):

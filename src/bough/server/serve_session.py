@@ -27,6 +27,7 @@ from bough.websocket.channels import PROTOCOL
 LOG = logging.getLogger(__name__)
 #: How often to check that a session is still allowed.
 _CHECK_S = 1.0
+_STOPPED = "the server was stopped"
 
 
 def check_upgrade(request: Visit) -> None:
@@ -89,13 +90,16 @@ async def _watch(request: Visit, session: LiveSession, engine: LoopView) -> str:
     access = StreamAccess(request)
     while not await session.wait(_CHECK_S):
         if engine.stopping.is_set():
-            return "the server was stopped"
+            session.tell_why(_STOPPED)
+            return _STOPPED
         try:
             await to_thread.run_sync(access.check)
         except Unavailable:
             continue
         except BoughError as error:
-            return f"the right to it was lost: {error.message}"
+            reason = f"the right to it was lost: {error.message}"
+            session.tell_why(reason.removesuffix("."))
+            return reason
     return "it ended"
 
 

@@ -13,7 +13,7 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Protocol
 
@@ -21,7 +21,13 @@ import msgspec
 
 from bough.control.workflows.sessions import SessionTarget
 from bough.errors import NotFound, Throttled, Unavailable
-from bough.model.session import SessionConnection, SessionKind, SessionNews, SessionRequest
+from bough.model.session import (
+    SessionConnection,
+    SessionEnd,
+    SessionKind,
+    SessionNews,
+    SessionRequest,
+)
 from bough.server.tally import OwnTally, Tally, Want
 
 #: The most sessions of one user, and of all users.
@@ -94,6 +100,11 @@ class LiveSession:
         except TimeoutError:
             pass
         return self.ended
+
+    def tell_why(self, reason: str) -> None:
+        """Say why it is about to be closed, for its client."""
+        with suppress(OSError):
+            self._line.send(msgspec.json.encode(SessionEnd(reason)))
 
     def close(self) -> None:
         """End it, if it has not ended."""

@@ -16,6 +16,10 @@ _LAST, _MASKED = 0x80, 0x80
 _MOST_CONTROL = 125
 _TWO_BYTES, _EIGHT_BYTES = 126, 127
 _KEY_BYTES = 4
+#: How long the header of a frame can be.
+LONGEST_HEADER = 14
+#: From this size on, it pays to move the data of a frame in the kernel.
+LARGE = 32 << 10
 #: The key that leaves a frame as it is.
 NO_KEY = bytes(_KEY_BYTES)
 #: For each byte of a key, the translation table. Built once, since that takes a millisecond.
@@ -116,6 +120,24 @@ class FrameReader:
             part = view[: self._left]
             view = view[len(part) :]
             yield from self._take(part)
+
+    @property
+    def reads_large(self) -> bool:
+        """Whether the latest frame is a large part of a message, as is."""
+        return self._size >= LARGE and self._opcode < CLOSE and self._key in (b"", NO_KEY)
+
+    @property
+    def left_as_is(self) -> int:
+        """How much of a large frame is still to come that can be passed on as it is."""
+        return self._left if self.reads_large else 0
+
+    def passed_on(self, size: int) -> None:
+        """So much of it was passed on by others."""
+        self._left -= size
+        if not self._left:
+            self._in_frame = False
+            if self._last:
+                self._message = 0
 
     def _take(self, part: memoryview) -> Iterator[Piece]:
         offset = self._size - self._left

@@ -17,6 +17,7 @@ from time import monotonic
 from bough.websocket.frames import (
     BINARY,
     CLOSE,
+    LONGEST_HEADER,
     NO_KEY,
     NORMAL,
     PING,
@@ -29,6 +30,7 @@ from bough.websocket.frames import (
     mask,
     new_key,
 )
+from bough.websocket.kernel_pipe import KernelPipe, can_be_spliced
 
 #: The most bytes to read at once or send in one frame: below the 1 MiB limit of some clients.
 BLOCK = 256 << 10
@@ -62,6 +64,10 @@ class Peer:
         #: Bytes that were read together with the handshake.
         self._rest = rest
         self._queue: deque[memoryview] = deque()
+        #: A message that is sent before the queue: what is left of its header, and its data.
+        self._head = b""
+        self._held: KernelPipe | None = None
+        self._splices = can_be_spliced(connection)
         self._heard_s = monotonic()
         #: What was received and sent, without frames.
         self.received = 0
@@ -80,7 +86,7 @@ class Peer:
     @property
     def pending(self) -> bool:
         """Whether bytes are waiting to be sent."""
-        return bool(self._queue)
+        return bool(self._queue) or self._held is not None
 
     @property
     def gone(self) -> bool:
@@ -92,12 +98,25 @@ class Peer:
         """Whether bytes read with the handshake are still unprocessed."""
         return bool(self._rest)
 
-    def read(self) -> list[Piece]:
+    @property
+    def left_as_is(self) -> int:
+        """How much of a large frame is still to come that `read_into` can pass on."""
+        return self._frames.left_as_is if self._splices and not self._rest else 0
+
+    @property
+    def sends_as_is(self) -> bool:
+        """Whether messages can be sent from a pipe."""
+        disguised = self._masks and self._disguised
+        return self._splices and not (disguised or self.closing or self.lost)
+
+    def read(self, *, moves: bool = False) -> list[Piece]:
         """Read what has arrived, without control frames; a protocol fault closes the websocket.
 
-        Use the result before the next read, which may overwrite the same buffer.
+        Use the result before the next read, which may overwrite the same buffer. Those who move
+        large frames by `read_into` say so: after a large frame only the header of the next is read.
         """
-        size = self._fill()
+        large = moves and self._splices and self._frames.reads_large
+        size = self._fill(LONGEST_HEADER if large else BLOCK)
         if not size:
             return []
         self._heard_s = monotonic()
@@ -112,6 +131,32 @@ class Peer:
             self.lost = not self.pending
         return found
 
+    def read_into(self, pipe: KernelPipe) -> int:
+        """Move what has come of a large frame into a pipe; returns how much."""
+        try:
+            found = pipe.fill(self.fileno(), self._frames.left_as_is)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            found = 0
+        if found:
+            self._heard_s = monotonic()
+            self.received += found
+            self._frames.passed_on(found)
+        else:
+            self.lost = True
+        return found
+
+    def send_from(self, pipe: KernelPipe) -> None:
+        """Send what a pipe holds as one message, if `sends_as_is` and nothing is pending.
+
+        What the socket does not take at once stays in the pipe.
+        """
+        self.sent += pipe.size
+        self._head = header(BINARY, pipe.size, NO_KEY if self._masks else b"")
+        self._held = pipe
+        self.flush()
+
     def send(self, data: bytes | memoryview, opcode: int = BINARY) -> None:
         """Send a message; what the socket does not take at once stays pending."""
         if self.closing or self.lost:
@@ -122,7 +167,7 @@ class Peer:
         parts = [memoryview(header(opcode, len(data), key))]
         if len(data):
             parts.append(memoryview(mask(data, key) if key else data))
-        gone = 0 if self._queue else self._send(parts)
+        gone = 0 if self.pending else self._send(parts)
         for part in parts:
             if gone >= len(part):
                 gone -= len(part)
@@ -133,6 +178,10 @@ class Peer:
 
     def flush(self) -> None:
         """Send more of what is pending."""
+        if self._held is not None:
+            self._flush_held(self._held)
+            if self._held is not None:
+                return
         while self._queue and not self.lost:
             gone = self._send(list(islice(self._queue, _AT_ONCE)))
             if not gone:
@@ -167,8 +216,7 @@ class Peer:
 
     def shut(self) -> None:
         """Close the connection, whatever its state."""
-        self.lost = True
-        self._queue.clear()
+        self._lose()
         self._socket.close()
 
     def _control(self, piece: Piece) -> bool:
@@ -181,16 +229,15 @@ class Peer:
             self.closed_by_other = (code, said[2:].decode(errors="replace"))
         return piece.opcode >= CLOSE
 
-    def _fill(self) -> int:
+    def _fill(self, most: int) -> int:
         """Read into the buffer; returns how many bytes."""
-        most = len(self._buffer)
         size = len(self._rest[:most])
         if size:
             self._buffer[:size], self._rest = self._rest[:most], self._rest[most:]
             return size
         while size < most:
             try:
-                found = self._socket.recv_into(self._buffer[size:])
+                found = self._socket.recv_into(self._buffer[size:most])
             except BlockingIOError:
                 break
             except OSError as error:
@@ -205,18 +252,37 @@ class Peer:
                 break
         return size
 
-    def _send(self, parts: list[memoryview]) -> int:
+    def _flush_held(self, pipe: KernelPipe) -> None:
+        if self._head:
+            # The kernel waits for the data, rather than send so few bytes alone.
+            gone = self._send([memoryview(self._head)], socket.MSG_MORE)
+            self._head = self._head[gone:]
+        if not self._head and not self.lost:
+            try:
+                pipe.drain(self.fileno())
+            except BlockingIOError:
+                return
+            except OSError:
+                self._lose()
+        if not pipe.size:
+            self._held = None
+
+    def _send(self, parts: list[memoryview], flags: int = 0) -> int:
         try:
             if self._secure:
                 return self._socket.send(parts[0])
-            return self._socket.sendmsg(parts)
+            return self._socket.sendmsg(parts, (), flags)
         except BlockingIOError:
             return 0
         except OSError as error:
             if not _would_block(error):
-                self.lost = True
-                self._queue.clear()
+                self._lose()
             return 0
+
+    def _lose(self) -> None:
+        self.lost = True
+        self._queue.clear()
+        self._held = None
 
 
 class MessageReader:

@@ -8,16 +8,21 @@ of filling memory.
 from __future__ import annotations
 
 import contextlib
-import os
 import selectors
 import socket
 from collections.abc import Callable
 from time import monotonic
 from typing import Protocol
 
-from bough.websocket.frames import GOING_AWAY
+from bough.websocket.frames import GOING_AWAY, LARGE
+from bough.websocket.kernel_pipe import KernelPipe, can_be_spliced
+from bough.websocket.outgoing import SocketOutgoing
 from bough.websocket.peer import Peer
 
+#: The most that is moved as one message: below the 1 MiB limit of some clients.
+_MOVED_BLOCK = 512 << 10
+#: How often a side that gives much is read before others have their turn.
+_TURNS = 8
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
@@ -138,85 +143,6 @@ class Listener:
         """Do nothing: the caller owns the descriptor."""
 
 
-class Outgoing:
-    """Buffers writes to a descriptor that does not block."""
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-        self._left: list[memoryview] = []
-        #: Close the descriptor when everything is written.
-        self._ending = False
-        self.broken = False
-        self.closed = False
-
-    @property
-    def pending(self) -> bool:
-        """Whether bytes are left to write."""
-        return bool(self._left)
-
-    def write(self, data: bytes | memoryview) -> None:
-        """Write as much as possible now, and keep the rest."""
-        if self.broken or self.closed or self._ending:
-            return
-        view = memoryview(data)
-        if not self._left:
-            view = view[self._write(view) :]
-        if view and not self.broken:
-            self._left.append(memoryview(bytes(view)))
-
-    def flush(self) -> None:
-        """Write more of the rest."""
-        while self._left and not self.broken:
-            gone = self._write(self._left[0])
-            if gone < len(self._left[0]):
-                self._left[0] = self._left[0][gone:]
-                break
-            self._left.pop(0)
-        self._end_if_written()
-
-    def end(self) -> None:
-        """Close it once everything is written; nothing more will follow."""
-        self._ending = True
-        self._end_if_written()
-
-    def finish(self) -> None:
-        """Signal the end to the reader; a terminal or a file is just closed."""
-        os.close(self.descriptor)
-
-    def shut(self) -> None:
-        """Close it now."""
-        if not self.closed:
-            self.closed = True
-            self._left.clear()
-            with contextlib.suppress(OSError):
-                self.finish()
-
-    def _end_if_written(self) -> None:
-        if self._ending and not self._left:
-            self.shut()
-
-    def _write(self, view: memoryview) -> int:
-        try:
-            return os.write(self.descriptor, view)
-        except BlockingIOError:
-            return 0
-        except OSError:
-            self.broken = True
-            self._left.clear()
-            return 0
-
-
-class _SocketOutgoing(Outgoing):
-    """The same for one direction of a socket."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        super().__init__(connection.fileno())
-        self._socket = connection
-
-    def finish(self) -> None:
-        self._socket.shutdown(socket.SHUT_WR)
-
-
 class Forwarding:
     """Connects a websocket with a stream socket, in both directions.
 
@@ -230,8 +156,14 @@ class Forwarding:
         self.peer = peer
         self._stream = stream
         self._halves = halves
-        self._out = _SocketOutgoing(stream)
+        self._out = SocketOutgoing(stream)
         self._buffer = memoryview(bytearray(peer.block))
+        self._splices = can_be_spliced(stream)
+        #: For large messages, made when the first of them comes.
+        self._pipe_in: KernelPipe | None = None
+        self._pipe_out: KernelPipe | None = None
+        #: The stream has just given much at once.
+        self._gives_much = False
         #: The stream has ended.
         self._stream_ended = False
         #: The other end of the websocket has ended its direction.
@@ -261,12 +193,12 @@ class Forwarding:
             if events & WRITE:
                 self.peer.flush()
             if events & READ:
-                self._take()
+                self._while_much(self._take)
         else:
             if events & WRITE:
                 self._out.flush()
             if events & READ:
-                self._give()
+                self._while_much(self._give)
         self._settle()
 
     def tick(self) -> None:
@@ -280,37 +212,78 @@ class Forwarding:
         self.ended = True
         self.peer.hang_up(GOING_AWAY)
         self._stream.close()
+        for pipe in (self._pipe_in, self._pipe_out):
+            if pipe is not None:
+                pipe.close()
+        self._pipe_in = self._pipe_out = None
 
-    def _take(self) -> None:
-        for piece in self.peer.read():
-            if piece.data:
-                self._out.write(piece.data)
-            elif self._halves and piece.last:
-                self._peer_ended = True
+    def _while_much(self, move: Callable[[], bool]) -> None:
+        """Move a block, and more while much comes and all of it is taken."""
+        for _ in range(_TURNS):
+            if not move() or self.peer.pending or self._out.pending:
+                return
+
+    def _take(self) -> bool:
+        """Pass on what has come from the websocket; whether it was much."""
+        before = self.peer.received
+        moves = self._pipe_in is not None and self._out.usable
+        if not (moves and self.peer.left_as_is):
+            self._take_pieces(moves=moves)
+        if self.peer.left_as_is and self._splices and self._out.usable and not self._out.pending:
+            self._pipe_in = self._pipe_in or KernelPipe.made()
+            if self._pipe_in is not None and self.peer.read_into(self._pipe_in):
+                self._out.write_from(self._pipe_in)
         if self.peer.gone:
             self._peer_ended = True
         if self._peer_ended:
             self._out.end()
+        return self.peer.received - before >= LARGE and not self.peer.gone
 
-    def _give(self) -> None:
+    def _take_pieces(self, *, moves: bool) -> None:
+        for piece in self.peer.read(moves=moves):
+            if piece.data:
+                self._out.write(piece.data)
+            elif self._halves and piece.last:
+                self._peer_ended = True
+
+    def _give(self) -> bool:
+        """Pass on what has come from the stream; whether it was much."""
+        pipe = self._pipe_to_give()
         try:
-            size = self._stream.recv_into(self._buffer)
+            if pipe is None:
+                size = self._stream.recv_into(self._buffer)
+            else:
+                size = pipe.fill(self._stream.fileno(), _MOVED_BLOCK)
         except BlockingIOError:
-            return
+            return False
         except OSError:
+            # It was cut off, in both directions.
             size = 0
+            self._out.break_off()
+        self._gives_much = size >= LARGE
         if size:
-            self.peer.send(self._buffer[:size])
-            return
+            if pipe is None:
+                self.peer.send(self._buffer[:size])
+            else:
+                self.peer.send_from(pipe)
+            return self._gives_much
         self._stream_ended = True
         if self._halves and not self._peer_ended:
             self.peer.send(b"")
         else:
             self.peer.close()
+        return False
+
+    def _pipe_to_give(self) -> KernelPipe | None:
+        """A pipe, if the stream has just given much and it can be sent as it is."""
+        if not (self._gives_much and self._splices and self.peer.sends_as_is):
+            return None
+        self._pipe_out = self._pipe_out or KernelPipe.made()
+        return self._pipe_out
 
     def _settle(self) -> None:
         """Update whether this member has ended."""
-        if self._out.broken and not self._stream_ended:
+        if self._out.broken:
             # The stream accepts no more data, but what it sent before can still be read.
             self._peer_ended = True
         if self.peer.gone and not self._out.pending:

@@ -58,10 +58,8 @@ def port_forward(
     )
     for local, remote in wanted:
         own = forwarder.add(ForwardedPort(local, remote), udp=udp)
-        kind = "datagrams to" if udp else ""
-        click.echo(
-            f"Forwarding {kind} {LOOPBACK}:{own} to port {remote} of {task}".replace("  ", " ")
-        )
+        kind = "datagrams of " if udp else ""
+        click.echo(f"Forwarding {kind}{LOOPBACK}:{own} to port {remote} of {task}")
     sys.stdout.flush()
     try:
         forwarder.run()
@@ -119,7 +117,7 @@ def upload(context: click.Context, name: str, task: str, path: str | None) -> No
     local, remote = _split(path)
     if not Path(local).exists():
         raise NotFound(f"{local} does not exist here.")
-    context.exit(_run_rsync(name, task, _here(local), _there(asked, remote)))
+    context.exit(_run_rsync(asked, name, task, _here(local), _there(asked, remote)))
 
 
 @rsync.command("download")
@@ -137,17 +135,17 @@ def download(context: click.Context, name: str, task: str, path: str | None) -> 
     asked = client()
     task, path = _task_and_path(asked, name, task, path)
     remote, local = _split(path)
-    context.exit(_run_rsync(name, task, _there(asked, remote), _here(local)))
+    context.exit(_run_rsync(asked, name, task, _there(asked, remote), _here(local)))
 
 
 @rsync.command("connect", hidden=True)
 @id_argument
-@click.argument("task")
-def connect(name: str, task: str) -> None:
+@click.argument("key")
+def connect(name: str, key: str) -> None:
     """Connect standard input and output with rsync in a task."""
     from bough.client.forwarding import pass_through  # noqa: PLC0415
 
-    pass_through(client().sessions, name, task)
+    pass_through(client().sessions, name, key)
 
 
 def _task_and_path(asked: Client, name: str, task: str, path: str | None) -> tuple[str, str]:
@@ -191,11 +189,13 @@ def _there(asked: Client, path: str) -> str:
     raise Invalid(f"{path} is in none of the folders of the task that can be reached: {known}.")
 
 
-def _run_rsync(name: str, task: str, source: str, target: str) -> int:
+def _run_rsync(asked: Client, name: str, task: str, source: str, target: str) -> int:
     program = shutil.which("rsync")
     if program is None:
         raise NotFound("rsync is not installed on this machine.", hint="install it and try again")
-    words = (sys.executable, "-m", "bough", "workflow", "rsync", "connect", name, task)
+    # Asked for here: what is refused is said once, and without what rsync would say of it.
+    key = asked.sessions.ask_for_rsync(name, task)
+    words = (sys.executable, "-m", "bough", "workflow", "rsync", "connect", name, key)
     environment = {**os.environ, "RSYNC_CONNECT_PROG": shlex.join(words)}
     options = ("--archive", "--no-owner", "--no-group", "--mkpath", "--info=stats1")
     ended = subprocess.run(  # noqa: S603 - rsync itself, without a shell

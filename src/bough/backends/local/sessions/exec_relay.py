@@ -15,7 +15,7 @@ import msgspec
 
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.sessions.task_process import CommandInTask, TaskProcess
-from bough.model.session import SessionRequest
+from bough.model.session import SERVER_GONE, SessionRequest
 from bough.websocket.channels import (
     END,
     ERRORS,
@@ -31,8 +31,9 @@ from bough.websocket.channels import (
     read_size,
 )
 from bough.websocket.frames import GOING_AWAY, PROTOCOL_FAULT, Piece
+from bough.websocket.outgoing import Outgoing
 from bough.websocket.peer import Peer
-from bough.websocket.relay import READ, WRITE, Outgoing
+from bough.websocket.relay import READ, WRITE
 
 #: The signals that can be sent to the command.
 _SIGNALS = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGKILL", "SIGUSR1", "SIGUSR2", "SIGCONT")
@@ -112,7 +113,7 @@ class ExecRelay:
         if self._process is not None and self.exit_code is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._process.pid, signal.SIGKILL)
-        self.peer.hang_up(GOING_AWAY, "the session was ended")
+        self.peer.hang_up(GOING_AWAY, SERVER_GONE)
 
     # From the client
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from bough.model.session import SERVER_GONE
 from bough.websocket.frames import GOING_AWAY, PROTOCOL_FAULT, REFUSED, TEXT
 from bough.websocket.peer import MessageReader, Peer
 from bough.websocket.relay import READ, WRITE
@@ -70,7 +71,7 @@ class LogRelay:
     def close(self) -> None:
         """Hang up."""
         self.ended = True
-        self.peer.hang_up(GOING_AWAY, "the session was ended")
+        self.peer.hang_up(GOING_AWAY, SERVER_GONE)
 
     def _take(self) -> None:
         for message in self._messages.read():

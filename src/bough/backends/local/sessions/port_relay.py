@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from bough.model.session import SERVER_GONE
 from bough.websocket.frames import GOING_AWAY, PROTOCOL_FAULT
 from bough.websocket.peer import MessageReader, Peer
 from bough.websocket.relay import READ, WRITE
@@ -59,7 +60,7 @@ class Control:
     def close(self) -> None:
         """Hang up."""
         self.ended = True
-        self.peer.hang_up(GOING_AWAY, "the session was ended")
+        self.peer.hang_up(GOING_AWAY, SERVER_GONE)
 
     def _take(self) -> None:
         for message in self._messages.read():
@@ -115,7 +116,7 @@ class Datagrams:
         self.ended = True
         for each in self._sockets.values():
             each.close()
-        self.peer.hang_up(GOING_AWAY, "the session was ended")
+        self.peer.hang_up(GOING_AWAY, SERVER_GONE)
 
     def _take(self) -> None:
         for message in self._messages.read():

@@ -33,8 +33,14 @@ from bough.backends.local.sessions.port_relay import Control, Datagrams, connect
 from bough.backends.local.sessions.rsync_daemon import PROGRAM, rsync_command
 from bough.backends.local.sessions.session_group import SessionGroup
 from bough.backends.local.sessions.task_process import TaskProcess, start
-from bough.model.session import SessionConnection, SessionKind, SessionNews, SessionRequest
-from bough.websocket.frames import REFUSED
+from bough.model.session import (
+    SessionConnection,
+    SessionEnd,
+    SessionKind,
+    SessionNews,
+    SessionRequest,
+)
+from bough.websocket.frames import GOING_AWAY, REFUSED
 from bough.websocket.peer import Peer
 from bough.websocket.relay import Forwarding, Listener, Loop
 
@@ -151,6 +157,11 @@ class Session:
         elif descriptors:
             connection = socket.socket(fileno=descriptors[0])
             self._serve(connection, msgspec.json.decode(content, type=SessionConnection))
+        elif self._main is not None:
+            # The server says why, before it closes the line.
+            with contextlib.suppress(msgspec.MsgspecError):
+                told = msgspec.json.decode(content, type=SessionEnd)
+                self._main.peer.close(GOING_AWAY, told.reason)
 
     def _serve(self, connection: socket.socket, told: SessionConnection) -> None:
         # A new connection always has room for so few bytes.
