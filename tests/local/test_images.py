@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
+import subprocess
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from bough.backends.local.command import SandboxKind
-from bough.backends.local.errors import Unstartable
+from bough.backends.local.errors import Unstartable, lacks_room
 from bough.backends.local.images.image_folder import ImageFolder
 from bough.errors import Unavailable
 from bough.model.backend import Sight
@@ -74,6 +76,27 @@ def test_a_task_writes_to_its_own_folders_and_not_to_the_image(bench: Bench, ima
     assert "given" == texts[0]
     assert {"touch: /etc/new: Read-only file system", "b", "a"} <= set(texts)
     assert not (images / "debian:12/etc/new").exists()
+
+
+def test_an_image_without_names_of_hosts_has_them_when_it_is_entered(bench: Bench, images: Path):
+    root = images / "debian:12"
+    assert not (root / "etc/hosts").exists()
+    for image in ("debian:12", "archive"):
+        attempt = bench.run_shell("cat /etc/hosts; cat /etc/marked; touch /etc/x", image=image)
+        bench.wait_over(attempt)
+        texts = bench.texts(attempt)
+        assert ["127.0.0.1\tlocalhost", "::1\tlocalhost ip6-localhost ip6-loopback"] == texts[:2]
+        # What the image has is there as well, and nothing can be written.
+        assert texts[2] in ("by the image", "twice")
+        assert "touch: /etc/x: Read-only file system" == texts[3]
+    assert not (root / "etc/hosts").exists()
+    (root / "etc/hosts").write_text("192.0.2.1 other\n")
+    try:
+        attempt = bench.run_shell("cat /etc/hosts", image="debian:12")
+        bench.wait_over(attempt)
+        assert ["192.0.2.1 other"] == bench.texts(attempt)
+    finally:
+        (root / "etc/hosts").unlink()
 
 
 @pytest.mark.parametrize(
@@ -320,6 +343,28 @@ def test_contents_that_are_not_what_their_name_says_are_refused(tmp_path: Path):
 def test_what_cannot_be_unpacked_is_told(tmp_path: Path, manifest, message: str):
     with pytest.raises(Unstartable, match=message):
         unpack(tmp_path, **manifest)
+
+
+@needs_root
+def test_an_image_that_would_fill_the_disk_is_not_unpacked(tmp_path: Path):
+    write_archive(
+        tmp_path / "large", Layer().file("usr/a", "x" * 1_000).file("usr/b", "x" * 50_000)
+    )
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["/usr/bin/mount", "-t", "tmpfs", "-o", "size=2m", "none", disk], check=True)
+    try:
+        folder = ImageFolder(tmp_path, disk / "unpacked")
+        # A twentieth of it is left to others, and the image would need half of that.
+        (disk / "other").write_bytes(bytes(shutil.disk_usage(disk).free - 140_000))
+        with pytest.raises(OSError, match="too little room") as raised:
+            folder.open("large")
+        assert lacks_room(raised.value)
+        assert [] == [each for each in (disk / "unpacked").iterdir() if each.suffix != ".lock"]
+        (disk / "other").unlink()
+        assert (folder.open("large").root / "usr/b").is_file()
+    finally:
+        subprocess.run(["/usr/bin/umount", disk], check=True)
 
 
 @pytest.mark.parametrize("content", [b"", b"no tar", b"\0" * 10_240])

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from bough.backends.local.command import Copy, PoolPlace
 from bough.backends.local.errors import CopyFailed
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.pool_data import trees
+from bough.backends.local.pool_data import pool_store, trees
 from bough.backends.local.pool_data.pool_folder import opened_pool, space_folder
 from bough.backends.local.pool_data.pool_store import DRAFT_S, LocalPoolData
 from bough.errors import BoughError, Conflict, Invalid, Unavailable
@@ -167,6 +167,21 @@ def test_parts_come_in_order_and_a_wrong_checksum_is_dropped(kept: Kept):
 def test_an_entry_that_cannot_be_is_refused(kept: Kept, entry: DataEntry):
     with pytest.raises(Invalid):
         kept.data.draft(kept.space, "drafted-1", [entry])
+
+
+def test_uploads_that_are_never_finished_cannot_fill_the_index(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(pool_store, "MOST_DRAFTED", 3)
+    entries = [DataEntry(name, sha(b""), 0) for name in "abc"]
+    kept.data.draft(kept.space, "drafted-1", entries[:2])
+    with pytest.raises(Conflict, match="not finished have 3 files"):
+        kept.data.draft(kept.space, "drafted-2", entries[:2])
+    kept.data.draft(kept.space, "drafted-2", entries[:1])
+    # What was refused is not there, and what is finished no longer counts.
+    kept.data.receive(kept.space, [ContentPart(sha(b""), 0, 0, b"")])
+    assert 1 == kept.data.publish(kept.space, "drafted-2", "", "ann")
+    kept.data.draft(kept.space, "drafted-3", entries[:1])
 
 
 def test_contents_that_no_draft_names_are_refused(kept: Kept):

@@ -7,6 +7,7 @@ match their digest are refused; devices and pipes are left out.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import lzma
 import os
@@ -31,6 +32,8 @@ _ALL_GONE = ".wh..wh..opq"
 _DEEPEST = 3
 _MOST_LINKS = 40
 _LARGEST_JSON = 4 << 20
+#: What the files of an image leave of the disk: a twentieth, but no more than this.
+_LEFT_BYTES = 1 << 30
 #: What damaged layers raise.
 _UNREADABLE = (
     tarfile.TarError,
@@ -207,6 +210,7 @@ class _Laying:
                 os.link(source, path)
         elif member.isfile():
             _drop(path)
+            _check_room(self._root, member.size)
             content = self._tar.extractfile(member)
             with path.open("xb") as file:
                 shutil.copyfileobj(cast("BufferedReader", content), file)
@@ -240,6 +244,13 @@ def _set_modes(root: Path, folders: list[tarfile.TarInfo]) -> None:
     for path in sorted(filter(None, modes), key=lambda each: -len(each.parts)):
         if path.is_dir() and not path.is_symlink():
             path.chmod(modes[path])
+
+
+def _check_room(root: Path, more: int) -> None:
+    """Refuse to fill the disk, which others need, too: a small archive can have large files."""
+    disk = shutil.disk_usage(root)
+    if disk.free - more < min(_LEFT_BYTES, disk.total // 20):
+        raise OSError(errno.ENOSPC, "the disk has too little room for the files of an image")
 
 
 def _drop(path: Path) -> None:

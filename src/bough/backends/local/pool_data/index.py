@@ -157,6 +157,10 @@ class Index:
         query = "SELECT COUNT(*) FROM drafts WHERE draft = ?"
         return self._connection.execute(query, (draft,)).fetchone()[0]
 
+    def count_drafted(self) -> int:
+        """How many files all drafts have."""
+        return self._connection.execute("SELECT COUNT(*) FROM drafts").fetchone()[0]
+
     def draft_entries(self, draft: str) -> list[DataEntry]:
         """The files of a draft."""
         query = """SELECT path, sha256, size, executable, modified_ns FROM drafts

@@ -51,6 +51,9 @@ _CHECKSUM = re.compile(r"[0-9a-f]{64}")
 _DRAFT = re.compile(r"[A-Za-z0-9_-]{8,96}")
 #: How long a draft and its contents are kept after the last addition.
 DRAFT_S = 24 * 3_600
+#: The most files of all drafts of a pool: nothing of them counts against its quota before a content
+#: comes, and each takes room in the index.
+MOST_DRAFTED = 10 * MOST_FILES
 #: How often to look for contents that nothing names.
 _SCAN_S = 24 * 3_600
 _MOST_BYTES = 1 << 50
@@ -86,6 +89,12 @@ class LocalPoolData:
                 more = sum(sizes[each] for each in missing)
                 check_room(index, space, more)
                 _check_disk(contents, more)
+                if index.count_drafted() + len(entries) > MOST_DRAFTED:
+                    raise Conflict(
+                        f"The uploads to this pool that are not finished have {MOST_DRAFTED:,} "
+                        "files, the most that are possible.",
+                        hint="finish one, or wait: a day after its last part it is forgotten",
+                    )
                 if index.add_to_draft(draft, entries, self._now_ms()) > MOST_FILES:
                     raise Invalid(f"More than {MOST_FILES:,} files cannot be written at once.")
             return {each: contents.received(each) for each in missing}

@@ -4,6 +4,7 @@ A prepared command enters `sandbox.enter` in a forked process; what comes out is
 
     sandbox             which kind works here, and how to enter it
     root_filesystem     the files that a task sees, by our own code
+    image_files         what images lack in /etc
     bubblewrap          the same by bubblewrap
     init_process        the first process of a task's process namespace
     executing           the last steps before a program: signals, errors in words

@@ -19,6 +19,7 @@ from bough.backends.local.data.paths import make_below, open_below
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.sandbox import syscalls
 from bough.backends.local.sandbox.devices import ACCELERATORS
+from bough.backends.local.sandbox.image_files import add_missing
 from bough.backends.local.sandbox.syscalls import read_mounts
 
 #: Top-level folders that are not the machine's.
@@ -63,6 +64,7 @@ def lay_out(sandbox: Sandbox) -> None:
         root.hide(sandbox.hidden)
         root.show_devices(frozenset(sandbox.hidden_devices))
         root.show_running()
+        root.show_image_files()
         root.show_resolver(sandbox.resolver)
         root.bind(sandbox.temporary, ("tmp",), writable=True)
         root.share_temporary(sandbox.temporary)
@@ -166,12 +168,22 @@ class _NewRoot:
         for each in find_running():
             self.bind(each, _parts(each), writable=False)
 
+    def show_image_files(self) -> None:
+        """Add what an image lacks in /etc, unless a mount is in there."""
+        if not self._image or "etc" in self._taken:
+            return
+        # Some kernels have no overlays for users; there the image stays as it is.
+        with contextlib.suppress(OSError):
+            path = self.make(("etc",))
+            with self._opened(("etc",)) as etc:
+                add_missing(etc, path)
+
     def show_resolver(self, path: str) -> None:
         """Resolve host names as its network does, where the machine has such a file."""
         target = find_resolver()
         if self._image:
             shown = path or ("" if target is None else str(target))
-            # Images that have no such file, or a link, resolve as they do.
+            # Where nothing could be added to an image without such a file, it resolves as it does.
             with contextlib.suppress(OSError):
                 self.bind(shown, _RESOLVER.parts[1:], writable=False)
         elif path and target is not None:

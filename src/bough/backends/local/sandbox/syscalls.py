@@ -127,6 +127,11 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
     )
 
 
+def unmount(target: str) -> None:
+    """Detach what is mounted there last."""
+    _call(_libc.umount2, os.fsencode(target), _MNT_DETACH, path=target)
+
+
 def set_mount(descriptor: int, *, add: int = 0, remove: int = 0, recursive: bool = False) -> None:
     """Change the attributes of the mount that an open folder or file is on."""
     attributes = _MountAttributes(add, remove, 0, 0)
