@@ -55,12 +55,11 @@ class Apps:
         path = path_of("app", "user", name, "spec")
         return self._transport.text(path, given(version=version))
 
-    def create(self, name: str, description: str, text: str) -> NewAppVersion:
+    def create(self, name: str, description: str, text: str) -> AppAnswer:
         """Keep a workflow file under a new name."""
         path = path_of("app", "user", name)
-        return self._transport.send(
-            NewAppVersion, "POST", path, text, given(description=description)
-        )
+        self._transport.send(None, "POST", path, text, given(description=description))
+        return self.get(name)
 
     def update(self, name: str, text: str) -> NewAppVersion:
         """Add a version."""

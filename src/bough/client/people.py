@@ -40,8 +40,8 @@ class OwnProfile:
 
     def set(self, changes: Mapping[str, Json]) -> ProfileChoices:
         """Change `pool`, `email_notification` or `slack_notification`."""
-        path = path_of("profile", "settings")
-        return self._transport.send(ProfileChoices, "POST", path, changes)
+        self._transport.send(None, "POST", path_of("profile", "settings"), changes)
+        return self.get().profile
 
 
 class Credentials:

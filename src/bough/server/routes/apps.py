@@ -101,11 +101,10 @@ def get_app_spec(request: Visit, app_name: FromPath[str], version: Version = Non
 @route("POST", _APP, Action.APP_CREATE)
 def create_app(
     request: Visit, app_name: FromPath[str], data: JSONBody[str], description: FromQuery[str]
-) -> NewAppVersion:
+) -> None:
     """Keep a workflow file under a new name. The body is its text, as a string of JSON."""
     site, actor = caller(request)
-    made = apps.create_app(site, actor, app_name, description, data)
-    return _new_version(app_name, made)
+    apps.create_app(site, actor, app_name, description, data)
 
 
 @route("PATCH", _APP, Action.APP_UPDATE)

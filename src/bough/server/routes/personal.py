@@ -38,10 +38,10 @@ def get_profile(request: Visit) -> ProfileAnswer:
 
 
 @route("POST", _PROFILE, Action.PROFILE_UPDATE)
-def set_profile(request: Visit, data: JSONBody[dict[str, Json]]) -> ProfileChoices:
+def set_profile(request: Visit, data: JSONBody[dict[str, Json]]) -> None:
     """Choose a default pool, or notifications."""
     site, actor = caller(request)
-    return _choices(profiles.set_profile(site, actor, data))
+    profiles.set_profile(site, actor, data)
 
 
 @route("GET", "/api/credentials", Action.CREDENTIAL_READ)
