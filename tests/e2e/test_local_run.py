@@ -7,6 +7,7 @@ import os
 import pty
 import signal
 import subprocess
+import tempfile
 import termios
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,6 +70,28 @@ def test_a_command_that_does_not_exist_is_no_failure_of_a_command(local: Local):
     done = run(local, "/no/such/program")
     assert 125 == done.returncode
     assert "/no/such/program" in done.stderr
+
+
+def test_why_it_could_not_be_run_is_said_also_where_little_is(local: Local):
+    done = run(local, "--quiet", "/no/such/program")
+    assert (125, True) == (done.returncode, "there is no command" in done.stderr), done
+    # The programs of the machine do not stand in for an environment that is not there.
+    done = run(local, "--quiet", "--venv", "/no/such/venv", "python3", "--version")
+    expected = "There is no environment in /no/such/venv where this runs.\n"
+    assert (125, expected) == (done.returncode, done.stdout), done
+
+
+def test_a_command_in_an_environment_finds_its_programs_first(local: Local):
+    # A /tmp of the task's own hides that of the tests.
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        program = Path(folder, "bin", "greet")
+        program.parent.mkdir()
+        program.write_text('#!/bin/sh\necho "$1 from ${VIRTUAL_ENV:-$CONDA_PREFIX}"\n')
+        Path(folder).chmod(0o755)
+        program.chmod(0o755)
+        for option in ("--venv", "--conda"):
+            done = run(local, "--quiet", option, folder, "greet", "hi")
+            assert (0, f"hi from {folder}\n") == (done.returncode, done.stdout), done
 
 
 def test_it_says_what_it_waits_for(local: Local):

@@ -26,7 +26,7 @@ WORDS = st.lists(
 def spec_of(*command: str, environment: dict[str, str] | None = None) -> str:
     return make_spec(
         command,
-        name=None,
+        name=name_of(command),
         image=None,
         resources={"gpu": 1},
         environment=environment or {},
@@ -75,7 +75,10 @@ def test_a_workflow_is_called_as_its_program_or_script(command: tuple[str, ...],
 
 def test_an_environment_of_python_comes_first_in_the_path():
     command, variables = enter_environment(["python", "a.py"], "/data/venv/", None)
-    assert (["python", "a.py"], "/data/venv") == (command, variables["VIRTUAL_ENV"])
+    assert (["/data/venv", "python", "a.py"], "/data/venv") == (
+        command[-3:],
+        variables["VIRTUAL_ENV"],
+    )
     assert f"/data/venv/bin:{SEARCH_PATH}" == variables["PATH"]
     _, variables = enter_environment(["python"], None, "/opt/conda/envs/x")
     assert "/opt/conda/envs/x" == variables["CONDA_PREFIX"]

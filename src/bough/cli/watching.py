@@ -118,7 +118,11 @@ class Watch:
         """Tell something, once for as long as nothing else is told."""
         if text != self._said and not self._quiet:
             self._said = text
-            click.echo(printable(f"{self._name}: {text}"), err=True)
+            self.tell(text)
+
+    def tell(self, text: str) -> None:
+        """Tell something that counts, also where little should be said."""
+        click.echo(printable(f"{self._name}: {text}"), err=True)
 
     def _say_why(self, found: WorkflowDocument, task: str | None = None) -> None:
         reasons = [

@@ -38,7 +38,10 @@ class DataAddress(NamedTuple):
 def read_data_address(url: str) -> DataAddress:
     """Parse `bough://POOL/path`."""
     if not url.startswith(SCHEME):
-        raise Invalid(f"{url[:200]!r} is no URL of a pool's data, like bough://POOL/path.")
+        raise Invalid(
+            f"{url[:200]!r} is no URL of a pool's data, like bough://POOL/path.",
+            hint="URLs of object stores begin with s3://, gs:// or azure://",
+        )
     pool, _, path = url.removeprefix(SCHEME).partition("/")
     if not pool:
         raise Invalid(f"{url[:200]!r} names no pool; write bough://POOL/path.")

@@ -17,6 +17,12 @@ _STARTERS = re.compile(
 )
 #: What would name a variable of the task, `$(NAME)`.
 _REFERENCE = re.compile(r"\$\([^)]+\)")
+#: Runs a command in an environment, if that is there: without it, the programs of the machine would
+#: be run in its place, and say nothing of it. It ends as Bough does where it cannot run a command.
+_IN_ENVIRONMENT = (
+    'test -d "$0/bin" || { echo "There is no environment in $0 where this runs." >&2; exit 125; }; '
+    'exec "$@"'
+)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 #: Where programs are looked for after those of an environment, as for tasks without one.
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -37,7 +43,7 @@ class StartTerms(NamedTuple):
 def make_spec(
     command: Sequence[str],
     *,
-    name: str | None,
+    name: str,
     image: str | None,
     resources: Mapping[str, int | str],
     environment: Mapping[str, str],
@@ -51,7 +57,7 @@ def make_spec(
     task["command"] = [_REFERENCE.sub(r"$\g<0>", each) for each in command]
     if environment:
         task["environment"] = dict(environment)
-    workflow: dict[str, Written] = {"name": name or name_of(command)}
+    workflow: dict[str, Written] = {"name": name}
     if timeout is not None:
         workflow["timeout"] = {"exec_timeout": timeout}
     if start is not None and start.after:
@@ -86,6 +92,7 @@ def enter_environment(
             hint=f"name it as it is where the command runs, as {os.path.abspath(folder)}",
         )
     folder = folder.rstrip("/") or "/"
+    command = ["sh", "-c", _IN_ENVIRONMENT, folder, *command]
     return command, {"PATH": f"{folder}/bin:{SEARCH_PATH}", variable: folder}
 
 

@@ -103,7 +103,12 @@ class RunCommand(Command):
 @start_options
 @upload_option
 @click.option("--detach", "-d", is_flag=True, help="Only submit it, and do not wait.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing but the command's own output.")
+@click.option(
+    "--quiet",
+    "-q",
+    is_flag=True,
+    help="Print only the command's own output, and why it could not be run.",
+)
 @click.option("--save", metavar="FILE", help="Write the workflow that is submitted to a new FILE.")
 @click.option("--dry-run", is_flag=True, help="Only print the workflow.")
 @format_option
@@ -152,10 +157,11 @@ def _spec(command: tuple[str, ...], options: dict[str, Any]) -> str:
     names = {"gpus": "gpu", "cpus": "cpu", "memory": "memory", "storage": "storage"}
     resources = {field: options[option] for option, field in names.items()}
     spec = tool("run_spec")
+    name = options["name"] or spec.name_of(command)
     command, more = spec.enter_environment(command, options["venv"], options["conda"])
     return spec.make_spec(
         command,
-        name=options["name"],
+        name=name,
         image=options["image"],
         timeout=options["timeout"],
         start=spec.StartTerms(
@@ -197,7 +203,7 @@ def _watch(asked: Client, answer: Submission, *, quiet: bool, format_type: str) 
         echo(found, format_type, str)
     code = task_exit_code(found, FAILED_ITSELF)
     if code == FAILED_ITSELF:
-        watch.say(f"{found.status}: {found.failure_message or 'its command was not run'}")
+        watch.tell(f"{found.status}: {found.failure_message or 'its command was not run'}")
     return code
 
 

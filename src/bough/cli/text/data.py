@@ -59,7 +59,7 @@ def render_sent(done: Transferred) -> str:
 
 def render_downloaded(done: Downloaded) -> str:
     """The result of a download."""
-    text = f"{count(done.files, 'file')}, {done.bytes:,} bytes, in {done.folder}"
+    text = f"{count(done.files, 'file')}, {show_bytes(done.bytes)}, in {done.folder}"
     if done.unchanged:
         text += f"; {done.unchanged} there already"
     if done.left_out:
