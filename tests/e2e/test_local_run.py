@@ -74,7 +74,7 @@ def test_a_command_that_does_not_exist_is_no_failure_of_a_command(local: Local):
 
 def test_why_it_could_not_be_run_is_said_also_where_little_is(local: Local):
     done = run(local, "--quiet", "/no/such/program")
-    assert (125, True) == (done.returncode, "there is no command" in done.stderr), done
+    assert (125, True) == (done.returncode, "/no/such/program: there is no" in done.stderr), done
     # The programs of the machine do not stand in for an environment that is not there.
     done = run(local, "--quiet", "--venv", "/no/such/venv", "python3", "--version")
     expected = "There is no environment in /no/such/venv where this runs.\n"
@@ -82,8 +82,9 @@ def test_why_it_could_not_be_run_is_said_also_where_little_is(local: Local):
 
 
 def test_a_command_in_an_environment_finds_its_programs_first(local: Local):
-    # A /tmp of the task's own hides that of the tests.
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+    # A task has a /tmp and a /var/tmp of its own.
+    base = "/var/lib" if os.geteuid() == 0 else Path.home()
+    with tempfile.TemporaryDirectory(dir=base) as folder:
         program = Path(folder, "bin", "greet")
         program.parent.mkdir()
         program.write_text('#!/bin/sh\necho "$1 from ${VIRTUAL_ENV:-$CONDA_PREFIX}"\n')

@@ -127,7 +127,6 @@ CALLS = [
     (lambda c: c.configs.diff("POOL", 1, 2), "GET", "/api/configs/diff"),
     (lambda c: c.configs.rollback("POOL", 1), "POST", "/api/configs/history/rollback"),
     (lambda c: c.profile.get(), "GET", "/api/profile/settings"),
-    (lambda c: c.profile.set({"pool": "p"}), "POST", "/api/profile/settings"),
     (lambda c: c.credentials.set("x", "DATA", {"a": "b"}), "POST", "/api/credentials/x"),
     (lambda c: c.credentials.delete("x"), "DELETE", "/api/credentials/x"),
     (lambda c: c.tokens.list(), "GET", "/api/auth/access_token"),
@@ -151,6 +150,22 @@ def test_every_call_goes_to_its_endpoint(server: Answering, call, method: str, p
     found = call(Client(server.address))
     assert sent == msgspec.to_builtins(found)
     assert [f"{method} {path}"] == server.requests
+
+
+@pytest.mark.parametrize(
+    ("path", "call"),
+    [
+        ("/api/profile/settings", lambda c: c.profile.set({"pool": "p"})),
+        ("/api/app/user/x", lambda c: c.apps.create("x", "what it does", "workflow: {}")),
+    ],
+)
+def test_what_is_answered_with_nothing_is_read_afterwards(server: Answering, path: str, call):
+    server.answer("POST", path, least("POST", path))
+    read = least("GET", path)
+    server.answer("GET", path, read)
+    found = msgspec.to_builtins(call(Client(server.address)))
+    assert read.get("profile", read) == found
+    assert [f"POST {path}", f"GET {path}"] == server.requests
 
 
 LISTS = [
