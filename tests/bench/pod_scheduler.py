@@ -214,6 +214,8 @@ def _large(report: Report, cluster: Scheduled, pool: ThreadPoolExecutor) -> None
     _settle(cluster, scheduler)
     idle = _heartbeats(cluster, pool, scheduler, nodes)
     report.goal("CPU of heartbeats", f"{idle:.1%} of a core", "at most 5 %", met=idle <= 0.05)
+    node_ms = min(_change(cluster, scheduler, nodes[number]) for number in range(5))
+    report.goal("CPU of a changed node", f"{node_ms:.1f} ms", "at most 5 ms", met=node_ms <= 5)
     gang = min(_arrival(cluster, scheduler, where, number) for number in range(5))
     report.goal("CPU of an arriving gang", f"{gang:.0f} ms", "at most 15 ms", met=gang <= 15)
     memory = _metric(cluster, scheduler, "resident_bytes") / 2**20
@@ -265,14 +267,29 @@ def _beat(cluster: Scheduled, name: str, second: int) -> None:
     cluster.patch("Node", name, {"status": {"conditions": [condition]}}, below="status")
 
 
+def _change(cluster: Scheduled, scheduler: Process, name: str) -> float:
+    """CPU of a node that is closed and opened again, for each of the two changes, in ms."""
+    ticks, before, since = _ticks(cluster, scheduler)
+    for closed in (True, False):
+        cluster.patch("Node", name, {"spec": {"unschedulable": closed}})
+        time.sleep(2.5)
+    used = _metric(cluster, scheduler, "cpu_seconds_total") - before
+    return 1000 * (used - ticks * (time.monotonic() - since)) / 2
+
+
 def _arrival(cluster: Scheduled, scheduler: Process, where: str, number: int) -> float:
     """CPU from a gang's creation until it is bound, in ms, without the ticks of that time."""
     log = _Bindings(cluster.bed, where)
-    started = _metric(cluster, scheduler, "cpu_seconds_total")
-    time.sleep(5.0)
-    ticks = (_metric(cluster, scheduler, "cpu_seconds_total") - started) / 5.0
-    before, since = _metric(cluster, scheduler, "cpu_seconds_total"), time.monotonic()
+    ticks, before, since = _ticks(cluster, scheduler)
     _make(cluster, where, 900 + number)
     wait(lambda: log.read().count >= SIZE)
     used = _metric(cluster, scheduler, "cpu_seconds_total") - before
     return 1000 * (used - ticks * (time.monotonic() - since))
+
+
+def _ticks(cluster: Scheduled, scheduler: Process) -> tuple[float, float, float]:
+    """CPU for each second while nothing happens; then CPU until now, and the time."""
+    started = _metric(cluster, scheduler, "cpu_seconds_total")
+    time.sleep(5.0)
+    now = _metric(cluster, scheduler, "cpu_seconds_total")
+    return (now - started) / 5.0, now, time.monotonic()

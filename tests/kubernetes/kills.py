@@ -30,6 +30,8 @@ PATIENCE_S = 900
 LEAD = "task-0"
 #: Gangs that have room at once.
 FIRST = 8
+#: GPUs that belong to the pool of higher priority.
+SHARE = 32
 
 
 class Load(NamedTuple):
@@ -64,6 +66,8 @@ def live_and_judge(
             for each in attempts
         )
         assert set() == set(ends) - {"COMPLETED", "FAILED_PREEMPTED", "RESCHEDULED"}
+        # Gangs of low priority filled all nodes, and a share of these belongs to others.
+        assert ends["FAILED_PREEMPTED"] >= SIZE, ends
         server.until(lambda: not server.pods(), server.pods)
     capacity = {f"node-{number}": 8 for number in range(8)}
     assert [] == judge(bed, namespace, capacity)
@@ -92,13 +96,16 @@ def live_through(host: ClusterHosting, bed: Bed, load: Load) -> list[str]:
     chance = random.Random(load.seed)
     server = host.start()
     server.pool("low", 0)
-    server.pool("team", 32)
+    server.pool("team", SHARE)
     names: list[str] = []
     lock = threading.Lock()
     enough = threading.Event()
 
     def feed() -> None:
         for number in range(load.groups):
+            if number == FIRST:
+                # Nothing is killed yet: those that come now find no room and must preempt.
+                server.until(lambda: "PENDING" not in server.statuses(*names), lambda: names)
             low, run_ms = _kind(number, chance)
             text = Path(server.write(spec(number, run_ms))).read_text()
             while not enough.is_set():

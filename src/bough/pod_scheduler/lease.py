@@ -168,11 +168,13 @@ class LeaseHolder:
             have seen the renewal earlier than that.
         """
         self._own = self._write(written)
-        if not self.leads:
-            LOG.info("%s decides now", self.identity)
+        led = self.leads
         with self._changed:
             self._held_until_s = asked_s + self.times.relied_s
             self._changed.notify_all()
+        # After a sleep the answer may be older than the time that it is good for.
+        if not led and self.leads:
+            LOG.info("%s decides now", self.identity)
 
     def _is_over(self, lease: dict[str, Any], now_s: float) -> bool:
         """Whether the Lease has not changed for its duration, by our own clock."""
