@@ -1,7 +1,9 @@
 """The floor that a server's figures stand beside: the same framework, and nothing that it decides.
 
-`POST /submit` adds five rows and commits durably, `GET /list` answers with a page of fixed size. It
-is a process of its own, as a server is, and is asked by the same clients in the same minute.
+`POST /submit` adds five rows and commits durably. `GET /pages/0` answers with the first page that
+it was given: one of the server, as plain lists and dictionaries, which the framework encodes for
+every request. It is a process of its own, as a server is, and is asked by the same clients in the
+same minute.
 """
 
 from __future__ import annotations
@@ -20,13 +22,12 @@ from typing import Any
 ROWS = 5
 _INSERT = "INSERT INTO floor (a, b, c) VALUES ('a workflow', 'of a user', 'as text')"
 _TABLE = "CREATE TABLE IF NOT EXISTS floor (a TEXT, b TEXT, c TEXT)"
-_PAGE = [{"name": f"job-{number}", "user": "user", "status": "PENDING"} for number in range(20)]
 
 
 @contextmanager
-def served(database: str) -> Iterator[str]:
-    """The floor in a process of its own, with a database; where it answers."""
-    command = [sys.executable, "-m", "tests.bench.floor", database]
+def served(database: str, *pages: Path) -> Iterator[str]:
+    """The floor in a process of its own, with a database and files of pages; where it answers."""
+    command = [sys.executable, "-m", "tests.bench.floor", database, *map(str, pages)]
     root = Path(__file__).parents[2]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
         try:
@@ -47,20 +48,22 @@ def _await_answer(port: int) -> None:
         time.sleep(0.05)
 
 
-def main(database: str) -> None:
+def main(database: str, *files: str) -> None:
+    import msgspec
     import uvicorn
     from litestar import Litestar, get, post
 
     keep = _writer(database)
+    pages = [msgspec.json.decode(Path(each).read_bytes()) for each in files]
 
     @post("/submit", sync_to_thread=True, status_code=200)
     def submit(data: dict[str, Any]) -> dict[str, str]:
         keep()
         return {"name": str(len(data))}
 
-    @get("/list", sync_to_thread=True)
-    def page() -> list[dict[str, str]]:
-        return _PAGE
+    @get("/pages/{number:int}", sync_to_thread=True)
+    def page(number: int) -> dict[str, Any]:
+        return pages[number]
 
     # Of TCP by name: otherwise asyncio would let small answers wait for acknowledgements.
     kind = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -114,4 +117,4 @@ def _postgresql(url: str) -> Callable[[], None]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

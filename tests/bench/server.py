@@ -39,6 +39,11 @@ ADMISSION_MS = 5.0
 #: How much of the floor a server should reach: submissions by database, and reads.
 SUBMISSIONS = {"SQLite": 1 / 2, "PostgreSQL": 1 / 3}
 READS = 1 / 2
+#: What is read, with all subpools and a page of workflows.
+LISTS = {
+    "pool list": "/api/pool_quota?all_pools=true",
+    "workflow list": "/api/workflow?all_users=true&all_pools=true&limit=20",
+}
 PAIRS = 400
 CHECKS = 1_000
 
@@ -165,33 +170,30 @@ def _over_http(report: Report, name: str, url: str, plain: str, token: str, data
         eight = _at_once(8, lambda: _Client(server.address, token).submit)
         report.line(f"  HTTP submit,  8 clients: {eight.text()}")
         # In the same minute, and with the server still there: its loop goes on.
-        least = _floor(report, plain)
-        wanted = SUBMISSIONS[name]
-        _beside(report, f"{name}: submissions, 8 clients", eight, least[0], wanted)
-        if not report.quick:
-            found = _at_once(32, lambda: _Client(server.address, token).submit)
-            report.line(f"  HTTP submit, 32 clients: {found.text()}")
-        for what, path in (
-            ("pool list", "/api/pool_quota?all_pools=true"),
-            ("workflow list", "/api/workflow?all_users=true&all_pools=true&limit=20"),
-        ):
-            reader = partial(_reader, server.address, token, path)
-            found = _at_once(8, reader, calls=400)
-            report.line(f"  HTTP {what}, 8 clients: {found.text()}")
-            _beside(report, f"{name}: {what}, 8 clients", found, least[1], READS)
+        with floor.served(plain, *_pages(client, data)) as address:
+            least = _at_once(8, lambda: partial(_Client(address, "").ask, "POST", "/submit", b"{}"))
+            report.line(f"  the floor, five rows and a commit, 8 clients: {least.text()}")
+            wanted = SUBMISSIONS[name]
+            _beside(report, f"{name}: submissions, 8 clients", eight, least, wanted)
+            if not report.quick:
+                found = _at_once(32, lambda: _Client(server.address, token).submit)
+                report.line(f"  HTTP submit, 32 clients: {found.text()}")
+            for number, (what, path) in enumerate(LISTS.items()):
+                own, other = partial(_reader, server.address, token, path), f"/pages/{number}"
+                found = _at_once(8, own)
+                report.line(f"  HTTP {what}, 8 clients: {found.text()}")
+                least = _at_once(8, partial(_reader, address, "", other))
+                report.line(f"  the floor, the same page, 8 clients: {least.text()}")
+                _beside(report, f"{name}: {what}, 8 clients", found, least, READS)
         server.stop()
 
 
-def _floor(report: Report, database: str) -> tuple[crowd.Latencies, crowd.Latencies]:
-    """What the same framework does with five rows and a durable commit, and with a bare page."""
-    with floor.served(database) as address:
-        found = (
-            _at_once(8, lambda: partial(_Client(address, "").ask, "POST", "/submit", b"{}")),
-            _at_once(8, lambda: partial(_Client(address, "").ask, "GET", "/list", None)),
-        )
-    for what, each in zip(("five rows and a commit", "a bare page"), found, strict=True):
-        report.line(f"  the floor, {what}, 8 clients: {each.text()}")
-    return found
+def _pages(client: _Client, folder: Path) -> list[Path]:
+    """What the server answers now, in files."""
+    files = [folder.with_name(f"{folder.name}-{number}.json") for number in range(len(LISTS))]
+    for file, path in zip(files, LISTS.values(), strict=True):
+        file.write_bytes(client.ask("GET", path, None, 0))
+    return files
 
 
 def _beside(
@@ -235,8 +237,7 @@ class _Client:
 
 
 def _reader(address: str, token: str, path: str) -> Callable[[int], object]:
-    client = _Client(address, token)
-    return lambda _: client.get(path)
+    return partial(_Client(address, token).ask, "GET", path, None)
 
 
 def _at_once(
