@@ -14,7 +14,7 @@ from bough.formats.yaml.quantity import parse_quantity
 from bough.model.access import Actor
 from bough.model.backend import BackendAbilities
 from bough.model.pool import OfferedNode
-from tests.api.house import House
+from tests.api.house import House, spec
 from tests.api.served import Served
 
 PATH = "/api/pool/team/workflow"
@@ -451,3 +451,20 @@ def test_an_image_that_the_server_does_not_have_is_refused_at_submission(tmp_pat
         body = {"file": "workflow: {name: x, tasks: [{name: t, image: debian}]}"}
         answer = server.ask("POST", "/api/pool/default/workflow", json=body)
         assert "command: is missing" in answer.json()["message"]
+
+
+def test_the_same_text_with_other_additions_is_another_workflow(team: House):
+    path = "/api/pool/team/workflow"
+    body = {"file": spec(1)}
+    first = team.send("POST", f"{path}?label=a=1&env_vars=X=1&retries=2", body)["name"]
+    second = team.send("POST", path, body)["name"]
+
+    labels = [team.get(f"/api/workflow/{name}")["labels"] for name in (first, second)]
+    admin = Actor("root", ("osmo-admin", "osmo-default"))
+    tasks = [
+        query.get_workflow(team.site, admin, name).groups[0].spec.tasks for name in (first, second)
+    ]
+    launched = [task.launch for (task,) in tasks]
+    assert [{"a": "1"}, {}] == labels
+    assert [{"X": "1"}, {}] == [{} if each is None else each.environment for each in launched]
+    assert [2, None] == [task.retries for (task,) in tasks]

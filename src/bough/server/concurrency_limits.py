@@ -9,13 +9,13 @@ part of the requests that are worked on at once.
 
 from __future__ import annotations
 
+from asyncio import AbstractEventLoop, get_running_loop
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from anyio import CapacityLimiter, Semaphore, to_thread
-from anyio.lowlevel import RunVar
 
 from bough.errors import Busy, Invalid, Throttled
 from bough.server.authenticator import Connection
@@ -79,7 +79,8 @@ class _Limits:
         return found
 
 
-_LIMITS: RunVar[_Limits] = RunVar("concurrency limits")
+#: By event loop; asked several times for each request.
+_LIMITS: WeakKeyDictionary[AbstractEventLoop, _Limits] = WeakKeyDictionary()
 
 
 async def run_limited(user: str, work: Callable[[], Result], at_once: int = AT_ONCE) -> Result:
@@ -158,8 +159,8 @@ def _bodies_of(user: str) -> str:
 
 
 def _limits() -> _Limits:
-    limits = _LIMITS.get(None)
+    loop = get_running_loop()
+    limits = _LIMITS.get(loop)
     if limits is None:
-        limits = _Limits()
-        _LIMITS.set(limits)
+        limits = _LIMITS[loop] = _Limits()
     return limits

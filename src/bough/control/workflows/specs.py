@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -24,6 +25,10 @@ from bough.model.problem import Problem, Severity
 from bough.model.task_template import TaskTemplate
 from bough.model.workflow import GroupSpec, TaskSpec, WorkflowSpec
 
+#: Specs that are kept as they were read, and the longest text of one, in characters.
+_KEPT = 200
+_SHORT = 8 << 10
+
 
 def read_spec(
     text: str,
@@ -43,6 +48,17 @@ def read_spec(
     shown = None if template is None else text
     if template is not None:
         _check_template(template)
+    read = _read_short if shown is None and len(text) <= _SHORT else _read_text
+    spec, warnings = read(text, shown, maximum_tasks, uploading, strict_osmo)
+    return msgspec.structs.replace(
+        spec, labels=_labels(spec, labels or {}), template=template, warnings=warnings
+    )
+
+
+def _read_text(
+    text: str, shown: str | None, maximum_tasks: int, uploading: bool, strict_osmo: bool
+) -> tuple[WorkflowSpec, tuple[str, ...]]:
+    """A workflow as its text alone says, and warnings about it."""
     try:
         read = read_workflow(
             text, maximum_tasks=maximum_tasks, uploading=uploading, strict_osmo=strict_osmo
@@ -56,12 +72,12 @@ def read_spec(
         for task in group.tasks:
             check_exit_actions(f"Task {task.name}: exitActions", task.exit_actions)
     _refuse_errors(problems, shown)
-    return msgspec.structs.replace(
-        spec,
-        labels=_labels(spec, labels or {}),
-        template=template,
-        warnings=tuple(f"{each.field}: {each.message}." for each in (*read.problems, *problems)),
-    )
+    warnings = tuple(f"{each.field}: {each.message}." for each in (*read.problems, *problems))
+    return spec, warnings
+
+
+#: The same workflow is often submitted many times in a row; nothing changes a spec that was read.
+_read_short = lru_cache(maxsize=_KEPT)(_read_text)
 
 
 def with_environment(spec: WorkflowSpec, variables: Mapping[str, str]) -> WorkflowSpec:
