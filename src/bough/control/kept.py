@@ -145,6 +145,16 @@ class Kept:
             found = actors[key] = find()
         return found
 
+    def known_actor(self, access: int, key: str) -> tuple[int, Actor] | None:
+        """The same as it is kept, for a reader who saw the counter of rights; `None`: it is not."""
+        counted, actors = self._actors
+        return actors.get(key) if counted == access else None
+
+    def known_setup(self) -> bool:
+        """Whether the latest setup that was seen is kept, so that asking for it reads nothing."""
+        found = self._setup
+        return found is not None and found.version >= self._seen
+
     def look(self, connection: sa.Connection) -> setting_store.Counted:
         """See whether anything changed, for those who ask for the latest setup afterwards."""
         counted = setting_store.counted(connection)

@@ -24,6 +24,7 @@
     hosting             which backends the loop opens, and what requests read of them
     connections         how many connections there can be, and how slow one can be
     tally               counts that have limits
+    joined_writes       what is written in one turn of the event loop is sent in one go
     memory_budget       what requests may take of the memory, from the bounds of other modules
     notifier            the thread that tells users what happened to their workflows
     senders             e-mail by SMTP, webhooks by HTTP, and what may be sent
@@ -32,6 +33,7 @@
     application         the routes as one application, and its description for programs
     server_key          proves to clients that this is the server that they logged in to
     middleware          before all routes: paths, the access log
+    kept_answers        answers that are sent again as they are while nothing changes
     authenticator       the user of a request: token, pass or trusted proxy
     permissions         the permission that each route declares, and the guard that checks it
     client_versions     clients that are too old are refused, others hear of a newer one

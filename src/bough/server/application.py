@@ -17,9 +17,10 @@ from bough.errors import Invalid
 from bough.server import failures
 from bough.server.authenticator import Authenticator, Visit
 from bough.server.declare import BINARY
+from bough.server.kept_answers import KeptAnswers
 from bough.server.loop_view import LoopView
 from bough.server.metrics import Gauges
-from bough.server.permissions import Permit, admit, permit_of
+from bough.server.permissions import Permit, guard, permit_of
 from bough.server.routes import (
     apps,
     backend_tests,
@@ -94,7 +95,7 @@ def make_application(
     """Put all routes together."""
     return Litestar(
         route_handlers=[each.make() for each in DECLARED],
-        guards=[admit],
+        guards=[guard],
         before_request=_check_body,
         exception_handlers=failures.handlers(),
         openapi_config=_description(),
@@ -115,6 +116,7 @@ def keep(authenticator: Authenticator, engine: LoopView) -> dict[str, object]:
         "explainer": Explainer(authenticator.site, engine.ask),
         "access_version": AccessVersion(authenticator.site),
         "sessions": Sessions(),
+        "kept_answers": KeptAnswers(authenticator.site),
         # A server takes the key of its data folder.
         "server_key": ServerKey.new(),
         # A server looks at its disks.

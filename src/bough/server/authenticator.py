@@ -67,14 +67,18 @@ class Authenticator:
         #: The key that signs passes, as it is stored and as it is.
         self._key = ("", b"")
 
+    def recall(self, connection: Connection, counted: int) -> tuple[int, Actor] | None:
+        """The user of a token and when it ends, if that is known under this counter of rights."""
+        shown = read_bearer(connection.headers.get("authorization"))
+        if shown is None or shown.count(".") == 2:
+            return None
+        origin, _ = self._origin(connection)
+        return access.recall(self.site, shown, counted, origin)
+
     def identify(self, connection: Connection) -> Actor:
         """The user; anonymous where the request names none."""
-        origin = origin_of(connection)
-        trusted = self._trusts(origin)
-        if trusted:
-            forwarded = connection.headers.get(_FORWARDED_HEADER, "").rpartition(",")[2].strip()
-            origin = _short(forwarded) or origin
-        shown = _bearer(connection.headers.get("authorization"))
+        origin, trusted = self._origin(connection)
+        shown = read_bearer(connection.headers.get("authorization"))
         if shown is not None:
             return self._by_secret(shown, origin)
         user = connection.headers.get(USER_HEADER) if trusted else None
@@ -90,6 +94,15 @@ class Authenticator:
         claims = _Claims(user.name, user.name, token.uuid, user.uuid, expires_s, now_s)
         signed = ".".join(_encoded(msgspec.json.encode(part)) for part in (_HEADER, claims))
         return Pass(f"{signed}.{self._signature(signed)}", expires_s * 1_000)
+
+    def _origin(self, connection: Connection) -> tuple[str, bool]:
+        """Where a request comes from, and whether what its headers say of that is believed."""
+        origin = origin_of(connection)
+        trusted = self._trusts(origin)
+        if trusted:
+            forwarded = connection.headers.get(_FORWARDED_HEADER, "").rpartition(",")[2].strip()
+            origin = _short(forwarded) or origin
+        return origin, trusted
 
     def _by_secret(self, shown: str, origin: str) -> Actor:
         if shown.count(".") == 2:
@@ -112,6 +125,8 @@ class Authenticator:
         return access.introduce(self.site, user, named, origin)
 
     def _trusts(self, origin: str) -> bool:
+        if not self._trusted:
+            return False
         try:
             address = ip_address(origin)
         except ValueError:
@@ -136,7 +151,8 @@ def origin_of(connection: Connection) -> str:
     return "" if client is None else client.host
 
 
-def _bearer(header: str | None) -> str | None:
+def read_bearer(header: str | None) -> str | None:
+    """The secret of a header; `None`: there is no such header."""
     if header is None:
         return None
     scheme, _, secret = header.partition(" ")

@@ -23,6 +23,7 @@ import msgspec
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bough.api.common import ErrorBody
+from bough.server.joined_writes import JoinedWrites
 from bough.server.settings import CONNECTIONS, CONNECTIONS_PER_ADDRESS, Network
 from bough.server.tally import OwnTally, Tally, Want
 
@@ -267,7 +268,8 @@ class ServedConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """A client connected; where there is no place for it, it is told so."""
-        super().connection_made(transport)
+        joined = JoinedWrites(transport, self.loop)
+        super().connection_made(cast("asyncio.Transport", joined))
         self.address = _address(transport.get_extra_info("peername"))
         self._since_s = self.loop.time()
         if self._everyone.add(self):
@@ -335,6 +337,7 @@ class ServedConnection(H11Protocol):
         It counts no more, and the request that is being served has no client any more.
         """
         rest, _ = self.conn.trailing_data
+        cast("JoinedWrites", self.transport).flush()
         copied = socket.socket(fileno=os.dup(self.transport.get_extra_info("socket").fileno()))
         self.cut()
         # Before the loop says so, since the route may answer at once.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bough.control import kept
 from bough.control.records import event_stream
 from bough.control.workflows import logs, rendering
-from bough.server import concurrency_limits, connections, settings
+from bough.server import concurrency_limits, connections, kept_answers, settings
 
 _MIB = 1 << 20
 
@@ -40,6 +40,11 @@ def shares() -> tuple[Share, ...]:
             "answers",
             connections.Bounds().untaken_bytes,
             "that clients do not take; those with the most are cut, within a second",
+        ),
+        Share(
+            "lists",
+            kept_answers.ALL_BYTES,
+            "that are sent again while nothing changes, for a second at most",
         ),
         Share(
             "logs",

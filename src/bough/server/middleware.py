@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import ExitStack
 from http import HTTPStatus
 from time import perf_counter
@@ -16,12 +16,14 @@ from typing import cast
 
 import msgspec
 from anyio import move_on_after
-from litestar.types import ASGIApp, HTTPReceiveMessage, Message, Receive, Scope, Send
+from litestar import Litestar
+from litestar.types import HTTPReceiveMessage, Message, Receive, Scope, Send
 from litestar.types.asgi_types import HTTPScope
 
 from bough.api.common import ErrorBody
 from bough.server.client_versions import SAID
 from bough.server.concurrency_limits import AT_END, BodyCount
+from bough.server.kept_answers import Answer, KeptAnswers, wants_keeping
 
 ACCESS_LOG = logging.getLogger("bough.access")
 
@@ -38,7 +40,7 @@ _HEADERS = [
 class Middleware:
     """Wraps an application."""
 
-    def __init__(self, application: ASGIApp) -> None:
+    def __init__(self, application: Litestar) -> None:
         self._application = application
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -46,45 +48,92 @@ class Middleware:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        at_end = ExitStack()
-        path = _SLASHES.sub("/", scope["path"])
-        visit = cast("HTTPScope", {**scope, "path": path, AT_END: at_end})
         started = perf_counter()
-        status = 0
-        complete = False
-        body = BodyCount()
-        at_end.callback(body.close)
-
-        async def taken() -> HTTPReceiveMessage:
-            nonlocal complete
-            message = cast("HTTPReceiveMessage", await receive())
-            complete = not message.get("more_body", False)
-            if not status:
-                # The guard has run before a body is read; what is refused is not kept.
-                user = getattr(visit.get("user"), "name", "")
-                body.add(user, len(message.get("body", b"")))
-            return message
-
-        async def watched(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                if status >= HTTPStatus.BAD_REQUEST and not complete:
-                    await _take_rest(taken)
-                known = {name.lower() for name, _ in message["headers"]}
-                more = [each for each in _HEADERS if each[0] not in known]
-                more += cast("list[tuple[bytes, bytes]]", visit.get(SAID, []))
-                message = {**message, "headers": [*message["headers"], *more]}
-            await send(message)
-
+        path = scope["path"]
+        if "//" in path:
+            path = _SLASHES.sub("/", path)
+        visit = cast("HTTPScope", {**scope, "path": path})
+        answers: KeptAnswers = self._application.state.kept_answers
+        exchange = _Exchange(visit, receive, send, answers)
         try:
             if "\0" in path or b"%00" in scope.get("query_string", b""):
-                await _refuse(watched)
+                await _refuse(exchange.send)
+            elif (answer := await answers.look(cast("dict[str, object]", visit))) is not None:
+                await exchange.repeat(answer)
             else:
-                await self._application(visit, taken, watched)
+                await self._application(visit, exchange.receive, exchange.send)
         finally:
-            at_end.close()
-            _log(visit, status, perf_counter() - started)
+            exchange.at_end.close()
+            _log(visit, exchange.user, exchange.status, perf_counter() - started)
+
+
+class _Exchange:
+    """One request and its answer, as they pass."""
+
+    def __init__(
+        self, visit: HTTPScope, receive: Receive, send: Send, answers: KeptAnswers
+    ) -> None:
+        self._visit = visit
+        self._receive = receive
+        self._send = send
+        self._answers = answers
+        self._complete = False
+        self._body = BodyCount()
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._repeated_for = ""
+        self._in_parts = False
+        #: 0: nothing is answered yet.
+        self.status = 0
+        self.at_end = ExitStack()
+        self.at_end.callback(self._body.close)
+        cast("dict[str, object]", visit)[AT_END] = self.at_end
+
+    @property
+    def user(self) -> str:
+        """The user of the request, as far as it is known."""
+        return self._repeated_for or getattr(self._visit.get("user"), "name", "")
+
+    async def repeat(self, answer: Answer) -> None:
+        """Answer as the same request was answered before."""
+        self.status, self._repeated_for = HTTPStatus.OK, answer.user
+        start: Message = {
+            "type": "http.response.start",
+            "status": self.status,
+            "headers": answer.headers,
+        }
+        await self._send(start)
+        await self._send({"type": "http.response.body", "body": answer.body, "more_body": False})
+
+    async def receive(self) -> HTTPReceiveMessage:
+        """The next part of the body."""
+        message = cast("HTTPReceiveMessage", await self._receive())
+        self._complete = not message.get("more_body", False)
+        if not self.status:
+            # The guard has run before a body is read; what is refused is not kept.
+            self._body.add(self.user, len(message.get("body", b"")))
+        return message
+
+    async def send(self, message: Message) -> None:
+        """The next part of the answer."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            if self.status >= HTTPStatus.BAD_REQUEST and not self._complete:
+                await _take_rest(self.receive)
+            message = {**message, "headers": self._with_ours(message["headers"])}
+        elif message["type"] == "http.response.body" and wants_keeping(self._visit):
+            # Only what is sent in one part is kept.
+            self._in_parts = self._in_parts or message.get("more_body", False)
+            if not self._in_parts:
+                body = message.get("body", b"")
+                self._answers.remember(self._visit, self.status, self._headers, body)
+        await self._send(message)
+
+    def _with_ours(self, headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        known = {name.lower() for name, _ in headers}
+        more = [each for each in _HEADERS if each[0] not in known]
+        more += cast("list[tuple[bytes, bytes]]", self._visit.get(SAID, []))
+        self._headers = [*headers, *more]
+        return self._headers
 
 
 async def _take_rest(receive: Callable[[], Awaitable[HTTPReceiveMessage]]) -> None:
@@ -107,13 +156,12 @@ async def _refuse(send: Send) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-def _log(scope: HTTPScope, status: int, seconds: float) -> None:
+def _log(scope: HTTPScope, user: str, status: int, seconds: float) -> None:
     client = scope.get("client")
-    user = getattr(scope.get("user"), "name", "") or "-"
     ACCESS_LOG.info(
         "%s %s %s %s %d %.1fms",
         client[0] if client else "-",
-        user,
+        user or "-",
         scope["method"],
         _printable(scope["path"]),
         status,
@@ -122,5 +170,7 @@ def _log(scope: HTTPScope, status: int, seconds: float) -> None:
 
 
 def _printable(path: str) -> str:
+    if path.isprintable() and len(path) <= 300:
+        return path
     shown = "".join(each if each.isprintable() else "\ufffd" for each in path)
     return shown if len(shown) <= 300 else shown[:300] + "…"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 import msgspec
+from anyio import to_thread
 from litestar.handlers.base import BaseRouteHandler
 
 from bough.control.people.access import DENIED, authorise, resource_of_pool, resource_of_workflow
@@ -17,7 +18,8 @@ from bough.control.workflows.sessions import authorise_session
 from bough.errors import Forbidden
 from bough.model.access import ANONYMOUS, PUBLIC_ACTIONS, Action, Actor
 from bough.server.authenticator import Authenticator, Connection, origin_of
-from bough.server.client_versions import check_client
+from bough.server.client_versions import VERSION_HEADER, check_client
+from bough.server.kept_answers import moment_of
 
 _KEY = "permit"
 
@@ -56,6 +58,35 @@ def permit_of(handler: BaseRouteHandler) -> Permit | None:
     """The permission that a route declares; `None`: nothing, so it is denied."""
     found = handler.opt.get(_KEY)
     return found if isinstance(found, Permit) else None
+
+
+async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
+    """The same as `admit`, in a thread unless all of it is known."""
+    if not _admit_known(connection, handler):
+        await to_thread.run_sync(admit, connection, handler)
+
+
+def _admit_known(connection: Connection, handler: BaseRouteHandler) -> bool:
+    """Do the same without asking the database anything, if that is possible; whether it was."""
+    moment = moment_of(connection.scope)
+    declared = permit_of(handler)
+    if declared is not None and declared.action in PUBLIC_ACTIONS:
+        admit(connection, handler)
+        return True
+    if moment is None or declared is None or declared.scope in _OF_WORKFLOWS:
+        return False
+    authenticator: Authenticator = connection.app.state.authenticator
+    known = authenticator.recall(connection, moment.access)
+    site = authenticator.site
+    site.kept.expect(moment.setup)
+    needs_setup = declared.scope is Scope.POOL or VERSION_HEADER in connection.headers
+    if known is None or (needs_setup and not site.kept.known_setup()):
+        return False
+    _, actor = known
+    connection.scope["user"] = actor
+    check_client(site, connection)
+    _authorise(site, actor, declared, connection.path_params)
+    return True
 
 
 def admit(connection: Connection, handler: BaseRouteHandler) -> None:

@@ -2,6 +2,7 @@
 
 - database: opening a database; reading and writing in transactions
 - write_batches: many writers of one SQLite file with one commit
+- moments: whether anything has changed, asked for every request
 - file_turns: turns of the processes that write one SQLite file
 - migration: bringing a database up to date; the steps are in `migrations`
 - dump: all rows as a file, and back

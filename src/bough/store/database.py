@@ -26,6 +26,7 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError, IntegrityError, SQLAl
 
 from bough.errors import Conflict, Invalid, Unavailable
 from bough.store.file_turns import FileTurns
+from bough.store.moments import moments_of
 from bough.store.write_batches import WAIT_S, WriteBatches
 
 #: After so long without use a connection to PostgreSQL is tried before it is used.
@@ -71,6 +72,8 @@ class Store:
         if self._file_turns is not None:
             self._turns = WriteBatches(self._connect_to_write, self._file_turns)
         self._check: Callable[[sa.Connection], None] | None = None
+        #: Tells whether anything has changed.
+        self.moments = moments_of(engine)
 
     @classmethod
     def open(cls, url: str | Path) -> Store:
@@ -85,6 +88,8 @@ class Store:
 
     def close(self) -> None:
         """Give all connections back."""
+        if self.moments is not None:
+            self.moments.close()
         self.engine.dispose()
         if self._file_turns is not None:
             self._file_turns.close()
@@ -294,7 +299,12 @@ def _write_ahead(cursor: sqlite3.Cursor) -> None:
 
 def _begin_sqlite(connection: sa.Connection) -> None:
     writes = connection.get_execution_options().get(_WRITES, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    # By the driver itself: SQLAlchemy would take longer for it than for many a question.
+    driver: Any = connection.connection.driver_connection
+    try:
+        driver.execute("BEGIN IMMEDIATE" if writes else "BEGIN").close()
+    except sqlite3.Error as error:
+        raise Unavailable(f"The database does not answer: {error}") from error
 
 
 @contextmanager

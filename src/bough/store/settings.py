@@ -16,12 +16,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from bough.model.node_test import BackendTest
 from bough.model.pool import BackendNotes, Json, ResourceAssertion
 from bough.model.settings import ServiceSettings, WorkflowSettings
+from bough.store.moments import ACCESS, SETUP
 from bough.store.rows import convert
 from bough.store.schema import COUNTERS, EVENTS, SETTINGS
 
 VERSION = "version"
-SETUP = "setup"
-ACCESS = "access"
 #: The workflow configuration.
 WORKFLOW = "workflow"
 #: Versions of clients, and how long tokens may be valid.

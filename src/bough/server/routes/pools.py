@@ -27,6 +27,7 @@ from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action
 from bough.model.pool import Platform, Pool
 from bough.server.declare import Visit, caller, route
+from bough.server.kept_answers import keep_until_change
 from bough.server.loop_view import LoopView
 from bough.server.permissions import Scope
 from bough.server.pool_documents import (
@@ -63,6 +64,7 @@ def pool_quotas(
     """
     site, actor = caller(request)
     names = None if all_pools or not pools else pools
+    keep_until_change(request)
     return _SHOWN.show(quotas.pool_quotas(site, actor, names))
 
 

@@ -10,6 +10,7 @@ from bough.control.workflows.task_list import Held, TaskFilter, TaskRow
 from bough.model.access import Action
 from bough.model.workflow import Priority, TaskStatus
 from bough.server.declare import Offset, Visit, WorkLimit, caller, route
+from bough.server.kept_answers import keep_until_change
 from bough.server.permissions import Scope
 from bough.server.values import chosen_pools, read_time_ms, time_text
 
@@ -58,6 +59,7 @@ def list_tasks(
         limit=None if adds_up else limit,
         offset=0 if adds_up else offset,
     )
+    keep_until_change(request)
     rows = task_list.list_tasks(site, actor, wanted)
     if adds_up:
         sums = task_list.sum_up(rows, by_workflow=aggregate_by_workflow)

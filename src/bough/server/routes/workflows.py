@@ -33,6 +33,7 @@ from bough.server.documents import (
     workflow_document,
     workflow_line,
 )
+from bough.server.kept_answers import keep_until_change
 from bough.server.permissions import Scope
 from bough.server.values import chosen_pools, read_pairs, read_time_ms, time_text
 
@@ -179,6 +180,7 @@ def list_workflows(
         limit=limit,
         offset=offset,
     )
+    keep_until_change(request)
     return _page(request, wanted)
 
 
