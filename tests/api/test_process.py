@@ -25,7 +25,7 @@ def data(tmp_path):
 
 
 def test_a_server_schedules_answers_and_stops_when_it_is_told_to(data):
-    with Served(data, "--gpus", "8", "--namespace", "ns") as server:
+    with Served(data, "--gpus", "8", "--namespace", "ns", migrated=False) as server:
         assert stat.S_IMODE(os.stat(data / "admin-token").st_mode) == 0o600
         assert stat.S_IMODE(os.stat(data / "bough.db").st_mode) == 0o600
         short = spec(4).replace("image: i", 'command: [sleep, "1"]')

@@ -13,8 +13,6 @@ from bough.model.workflow import WorkflowStatus as Status
 from tests.store.usecases import Scheduler, Written, policy, pools, record_store
 from tests.store.world import World, big_node, job
 
-pytestmark = pytest.mark.postgresql
-
 LOW = Priority.LOW
 CIRCLE = "the scheduler does not come to rest"
 

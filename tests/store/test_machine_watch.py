@@ -13,8 +13,6 @@ from bough.model.workflow import WorkflowStatus as Status
 from bough.store import nodes as node_store
 from tests.store.world import World, big_node
 
-pytestmark = pytest.mark.postgresql
-
 
 class Owned(VirtualBackend):
     """A virtual backend of one machine."""

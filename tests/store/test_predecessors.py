@@ -16,8 +16,6 @@ from tests.store.scheduling import cluster
 from tests.store.usecases import archive, query, settings
 from tests.store.world import one_group
 
-pytestmark = pytest.mark.postgresql
-
 
 def follow_up(world, *after: str, ok: bool = False, spec: WorkflowSpec | None = None, **options):
     waits = tuple(Predecessor(each, completed=ok) for each in after)

@@ -28,8 +28,6 @@ from tests.store.usecases import (
 )
 from tests.store.world import refusal
 
-pytestmark = pytest.mark.postgresql
-
 
 def test_scenario_125_no_pool_has_the_delimiter_in_its_name(team):
     site, admin = team.site, team.admin

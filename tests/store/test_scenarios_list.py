@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bough.model.pool import PoolStatus
 from bough.model.workflow import Priority, TaskStatus
 from tests.store.usecases import (
@@ -16,8 +14,6 @@ from tests.store.usecases import (
     task_list,
 )
 from tests.store.world import big_node, refusal
-
-pytestmark = pytest.mark.postgresql
 
 
 def test_scenario_110_the_numbers_of_the_designs_own_table(team):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import sqlalchemy as sa
 
 from bough.model.workflow import Priority, TaskStatus, WorkflowSpec
@@ -11,8 +10,6 @@ from bough.store.schema import WORKFLOWS
 from tests.store.scheduling import cluster, later
 from tests.store.usecases import timeouts
 from tests.store.world import one_group
-
-pytestmark = pytest.mark.postgresql
 
 NORMAL, LOW = Priority.NORMAL, Priority.LOW
 

@@ -17,8 +17,6 @@ from bough.store.schema import WAIT_CAUSES
 from tests.store.usecases import query
 from tests.store.world import World
 
-pytestmark = pytest.mark.postgresql
-
 LOW, NORMAL = Priority.LOW, Priority.NORMAL
 
 
