@@ -18,7 +18,7 @@ if [ ${#missing[@]} = 0 ]; then
     exit 0
 fi
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-    echo "not installed, and this is no root on Debian: ${missing[*]}; tests of these are skipped" >&2
+    echo "not installed, since that needs root on Debian: ${missing[*]}; tests of these are skipped" >&2
     exit 0
 fi
 echo "The tests use these Debian packages, which are installed now: ${missing[*]}" >&2

@@ -84,7 +84,7 @@ def test_tests_are_written_changed_used_and_removed(pods: House):
         ({"cron_schedule": "often"}, "cron_schedule: 'often' must have five fields: minute, hour"),
         ({"cron_schedule": "0 24 * * *"}, "cron_schedule: hour cannot be '24': it is * or from 0"),
         ({"node_conditions": []}, "node_conditions must name one at least."),
-        ({"node_conditions": ["a b"]}, "node_conditions: 'a b' is no name of a condition."),
+        ({"node_conditions": ["a b"]}, "node_conditions: 'a b' is not the name of a condition."),
         ({"common_pod_template": ["none"]}, "pod template 'none' not found."),
         ({"common_pod_template": ["empty"]}, "its pod templates have no containers to run."),
         ({"common_pod_template": ["odd"]}, "its pod templates have no containers to run."),

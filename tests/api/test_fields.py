@@ -55,7 +55,7 @@ def test_a_merge_changes_only_what_is_sent(house: House):
         ({"platforms": {"a b": {}}}, "Platform name"),
         ({"platforms": []}, "platforms must be an object"),
         ({"platforms": {"a": 1}}, "Expected `object`"),
-        ({"default_exec_timeout": "soon"}, "is no duration"),
+        ({"default_exec_timeout": "soon"}, "is not a duration"),
         ({"default_exit_actions": {"RETRY": "1"}}, "RETRY"),
         ({"enable_maintenance": "yes"}, "Expected `bool`"),
         ({"user_gpu_limit": "all"}, "user_gpu_limit must be"),

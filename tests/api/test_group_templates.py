@@ -67,7 +67,10 @@ def _to(kind: str, revision: int) -> dict[str, Any]:
             {"metadata": {"name": "{{WF_GROUP_UUID}}-{{WF_ID}}"}},
             ".metadata.name: has no variable but WF_GROUP_UUID, not WF_ID.",
         ),
-        ({"metadata": {"name": "A {{WF_GROUP_UUID}}"}}, "is no name of an object of Kubernetes."),
+        (
+            {"metadata": {"name": "A {{WF_GROUP_UUID}}"}},
+            "is not the name of an object of Kubernetes.",
+        ),
         ({"metadata": None}, ".metadata: expected an object with a name, not None."),
         (
             {"metadata": {**SHARED["metadata"], "namespace": "kube-system"}},

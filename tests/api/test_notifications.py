@@ -288,7 +288,7 @@ def test_users_of_other_domains_are_not_written_to(team: House, mails: Mails):
             found.chooses("email", user=user)
         else:
             status, said = team.refused("POST", PROFILE, {"email_notification": True}, user=user)
-            assert (400, True) == (status, "is no address at example.com" in said)
+            assert (400, True) == (status, "is not an address at example.com" in said)
 
 
 def test_an_array_is_told_once(ann: House, hooks: Hooks):

@@ -94,7 +94,7 @@ def test_several_roles_are_written_or_none(team):
 
     status, message = team.refused("PUT", "/api/configs/role", {"configs": [good, bad]})
 
-    assert (400, "Role others: 'everything' is no action like workflow:Create.") == (
+    assert (400, "Role others: 'everything' is not an action like workflow:Create.") == (
         status,
         message,
     )

@@ -82,7 +82,7 @@ def test_only_data_that_is_there_and_open_to_the_submitter_can_be_named(kept: Ho
             message,
         )
     code, message = kept.refused("POST", f"{submit}?upload=s3://x/y", reading("bough://team/x"))
-    assert (400, True) == (code, "is no URL of a pool's data" in message)
+    assert (400, True) == (code, "is not a URL of a pool's data" in message)
     code, _ = kept.refused(
         "POST", f"{submit}?upload=bough://other/y", reading("bough://team/x"), user="ann"
     )

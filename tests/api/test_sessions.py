@@ -32,8 +32,8 @@ def test_what_cannot_be_right_is_refused_with_its_name_and_value(divided):
         (f"{one}/exec/task/{task}", "entry_command"),
         (f"{one}/exec/task/{task}?entry_command=%27x", "cannot be split"),
         (f"{one}/portforward/{task}", "1 to 30 ports"),
-        (f"{one}/portforward/{task}?task_ports=0", "0 is no port"),
-        (f"{one}/portforward/{task}?task_ports=70000", "70000 is no port"),
+        (f"{one}/portforward/{task}?task_ports=0", "0 is not a port"),
+        (f"{one}/portforward/{task}?task_ports=70000", "70000 is not a port"),
         (f"{one}/exec/task/none?entry_command=id", "no task none"),
         (f"{one}/exec/group/none?entry_command=id", "no group none"),
     ):

@@ -128,7 +128,7 @@ def test_variables_that_do_nothing_are_warned_about(team: House):
 
     plain = "workflow: {name: x, tasks: [{name: a}]}"
     warnings = send(team, plain, set_string_variables=["n=1"])["warnings"]
-    assert ["--set has no effect: the workflow is no template."] == warnings
+    assert ["--set has no effect: the workflow is not a template."] == warnings
 
 
 def test_a_workflow_is_submitted_again_with_all_that_was_added(team: House):

@@ -144,4 +144,4 @@ def test_what_is_asked_for_wrongly_is_refused(house):
     )
     status, message = house.refused("GET", "/api/kube/export/kueue?namespace=A_b")
     assert status in (400, 422)
-    assert message.startswith("namespace: 'A_b' is no valid name")
+    assert message.startswith("namespace: 'A_b' is not a valid name")

@@ -166,7 +166,7 @@ def _decided(race: _Race) -> Cost:
 
 def _decides(scheduler: Process) -> re.Match[str] | None:
     """The line that it writes when it gets the Lease."""
-    return re.search(r"^(\S+ \S+) INFO .* decides now$", scheduler.last_words(), re.MULTILINE)
+    return re.search(r"^(\S+ \S+) INFO .* leads now$", scheduler.last_words(), re.MULTILINE)
 
 
 def _began(scheduler: Process) -> float:

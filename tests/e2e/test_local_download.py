@@ -123,7 +123,7 @@ def test_another_file_in_its_place_stays_unless_it_may_be_replaced(
     code, _, errors = download(host, done, "small", "-o", str(tmp_path))
 
     assert (2, "mine") == (code, (tmp_path / "two").read_text())
-    assert "is there already" in errors
+    assert "already exists" in errors
     assert "--overwrite" in errors
     ended = download(host, done, "small", "-o", str(tmp_path), "--overwrite")
     assert 0 == ended[0], ended

@@ -86,7 +86,7 @@ def test_health_says_that_the_loop_is_started_again_and_why_is_asked_for_later(s
     assert "The scheduler is being started again" in answer.json()["message"]
     await_loop(server, before)
     assert 200 == httpx.get(why, headers=headers, timeout=60).status_code
-    assert "the scheduler was started again" in server.log.read_text()
+    assert "the scheduler was restarted" in server.log.read_text()
 
 
 def test_many_ask_why_at_once_while_the_loop_is_killed(server: Server):
@@ -126,7 +126,7 @@ def test_a_loop_that_is_told_to_end_ends_in_order_and_is_replaced(server: Server
     before = await_loop(server)
     os.kill(before, signal.SIGTERM)
     await_loop(server, before)
-    assert "ended with exit code 0; it is started again" in server.log.read_text()
+    assert "ended with exit code 0; restarting it in" in server.log.read_text()
     loop = server.loop
     assert 0 == server.stop()
     assert not is_alive(loop)

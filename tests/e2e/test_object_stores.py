@@ -103,7 +103,7 @@ def test_what_no_store_has_is_refused(host: Local, url: str, expected: str):
     ("parts", "expected"),
     [
         ({"override_url": "http://127.0.0.1:1"}, "an administrator has not allowed"),
-        ({"override_url": "here"}, "has an override_url that is no URL like https://host:port"),
+        ({"override_url": "here"}, "has an override_url that is not a URL like https://host:port"),
         ({"access_key": ""}, "has no access_key"),
         ({"acess_key": "x"}, "has a part 'acess_key'; its parts can be: endpoint, access_key_id,"),
         ({"addressing_style": "x"}, "has an addressing_style that is none of path, virtual, auto"),

@@ -49,7 +49,7 @@ def test_the_reason_names_what_is_missing(bench: Bench) -> None:
     assert "there is no command 'no-such-command'" in said["command"]
     assert "its interpreter '/no/such/python' does not exist" in said["interpreter"]
     assert "Permission denied" in said["mode"]
-    assert "it is no program" in said["format"]
+    assert "it is not a program" in said["format"]
 
 
 def test_the_gpus_of_a_gang_that_did_not_start_are_free_again(bench: Bench) -> None:

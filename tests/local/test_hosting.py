@@ -158,7 +158,10 @@ def test_the_account_of_tasks_is_named_by_an_option_made_if_missing_and_root_if_
     assert ["0"] == outcome(settings, "id -u")
     for options, expected in (
         ({"task_user": "no:name"}, "The account no:name, which tasks run as, cannot be made: "),
-        ({"task_user": name, "as_user": True}, "--task-user and --as-user exclude each other."),
+        (
+            {"task_user": name, "as_user": True},
+            "--task-user and --as-user cannot be used together.",
+        ),
     ):
         with pytest.raises(BoughError) as caught:
             outcome(Settings(folder / "c", gpus=1, **options), "true")

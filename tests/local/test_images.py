@@ -331,13 +331,13 @@ def test_contents_that_are_not_what_their_name_says_are_refused(tmp_path: Path):
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        ({"layers": [{"digest": "md5:1"}]}, "'md5:1' is no digest by sha256"),
+        ({"layers": [{"digest": "md5:1"}]}, "'md5:1' is not a sha256 digest"),
         ({"layers": [{"mediaType": "x+zstd"}]}, "compressed by zstd"),
         ({"layers": [{"digest": f"sha256:{'0' * 64}"}]}, "it has no blobs/sha256/000"),
         ({"layers": ["x"]}, "a layer cannot be read"),
         ({"layers": 5}, "a layer cannot be read"),
         ({"config": ["x"]}, "its description is not in order"),
-        ({"config": None}, "None is no digest by sha256"),
+        ({"config": None}, "None is not a sha256 digest"),
     ],
 )
 def test_what_cannot_be_unpacked_is_told(tmp_path: Path, manifest, message: str):

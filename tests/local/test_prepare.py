@@ -145,7 +145,7 @@ def test_a_path_that_is_not_possible_is_refused_by_name(path, why, desk):
 def test_a_file_that_is_there_already_is_refused(desk):
     files = (FileSpec("/tmp/a", "1"), FileSpec("/tmp/./a", "2"))
 
-    assert 'files[1]: "/tmp/./a" is there already' == desk.refuse(
+    assert 'files[1]: "/tmp/./a" already exists' == desk.refuse(
         TaskTemplate(command=("true",), files=files)
     )
 
@@ -313,7 +313,7 @@ def test_arguments_that_no_process_can_have_are_refused(argv, why, desk):
 
 def test_a_task_that_says_nothing_to_run_is_told_what_to_write(desk):
     assert (
-        'task "task-1" says nothing to run (its image "ubuntu" is not used here); write for '
+        'task "task-1" has nothing to run (its image "ubuntu" is not used here); write for '
         'example `command: ["bash", "-c"]` and `args: ["echo hello"]`'
     ) == desk.refuse(TaskTemplate(image="ubuntu"))
 

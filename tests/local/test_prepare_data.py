@@ -55,7 +55,7 @@ def test_without_a_view_credentials_are_below_the_working_folder(desk):
         (
             CredentialUse("store", None, {"A": "x"}),
             {"store": {"id": "geheim"}},
-            '"store" has no key "x", which the variable "A" is to get; it has "id"',
+            '"store" has no key "x", which the variable "A" should have; it has "id"',
         ),
         (
             CredentialUse("store", "/keys"),
@@ -81,7 +81,7 @@ def test_two_credentials_at_one_place_are_refused(desk):
         TaskTemplate(command=("true",), credentials=uses), secrets={"a": {}, "b": {}}
     )
 
-    assert 'credentials: two are to be at "/keys/"' == message
+    assert 'credentials: two have the path "/keys/"' == message
 
 
 def test_results_of_other_tasks_are_mounted_and_data_that_is_picked_from_is_copied(desk):
@@ -185,7 +185,7 @@ def test_the_next_attempt_finds_the_checkpoint_of_the_one_before(desk):
 def test_a_regex_that_is_not_valid_is_refused(desk):
     message = desk.refuse(TaskTemplate(command=("true",), outputs=(OutputSpec("s3://b", "("),)))
 
-    assert message.startswith("outputs[0].regex: '(' is no regular expression")
+    assert message.startswith("outputs[0].regex: '(' is not a regular expression")
 
 
 def test_each_pool_has_its_own_data_and_reads_what_an_earlier_version_kept_for_all(desk):

@@ -107,7 +107,7 @@ def test_what_is_missing_to_run_tasks_as_their_users_is_told_at_the_start(tmp_pa
     assert warning.startswith("tasks run as root, and can read every file of this machine")
     assert () == account_warnings(options, SANDBOX)
     (warning,) = account_warnings(options, None)
-    assert warning.endswith("they need a view: none starts")
+    assert warning.endswith("they need a private view: none starts")
     monkeypatch.setattr(os, "geteuid", lambda: 1_000)
     (warning,) = account_warnings(options, SANDBOX)
     assert warning.endswith("the server must be root: none starts")

@@ -321,7 +321,7 @@ def test_what_is_dropped_leaves_its_gpu_hours_events_and_name(team):
 def test_what_is_not_over_is_never_dropped_nor_anything_with_it(team):
     over, runs = done(team), team.run(4)
     for uuids, said in (
-        ([over.uuid, runs.uuid], f"Workflow {runs.workflow_id} is RUNNING and not over"),
+        ([over.uuid, runs.uuid], f"Workflow {runs.workflow_id} is RUNNING, not finished"),
         ([over.uuid, "0" * 32], "Workflow 00000000000000000000000000000000 not found"),
         ([f"{number:032x}" for number in range(201)], "at most 200 workflows"),
     ):

@@ -94,7 +94,7 @@ def test_only_an_administrator_gives_rights_whatever_a_role_allows(team):
     )
     for action, *arguments in ways:
         refused = refusal(action, site, eve, *arguments)
-        assert (403, "Only an administrator can give and take rights.") == refused
+        assert (403, "Only an administrator can grant and revoke rights.") == refused
     for action in (tokens.create_token, tokens.delete_token):
         assert 403 == refusal(action, site, eve, "x", user="chief")[0]
     assert ("helpdesk",) == tuple(each.role for each in users.get_user(site, admin, "eve").roles)

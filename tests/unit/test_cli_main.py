@@ -145,7 +145,7 @@ def test_wrong_usage_ends_with_2():
 
 def test_what_there_is_comes_from_one_option(capsys: pytest.CaptureFixture[str]):
     assert 2 == cli.run(["serve", "--gpus", "2", "--nodes", "nodes.yaml"])
-    assert "--gpus and --nodes exclude each other." in capsys.readouterr().err
+    assert "--gpus and --nodes cannot be used together." in capsys.readouterr().err
 
 
 def test_the_port_may_come_from_the_environment(

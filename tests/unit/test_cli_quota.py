@@ -198,7 +198,7 @@ def test_check_lists_problems_with_file_and_line_and_ends_with_1(bough, write):
     code, output, _ = bough("quota", "check", file)
     name, field, total = output.splitlines()
     assert code == 1
-    assert name.startswith(f"{file}:3: error: Cohort/A: metadata.name: 'A' is no valid name")
+    assert name.startswith(f"{file}:3: error: Cohort/A: metadata.name: 'A' is not a valid name")
     assert field == f"{file}:6: error: Cohort/A: spec.x: unknown field"
     assert total == "1 object, 2 errors, 0 warnings"
 

@@ -145,7 +145,7 @@ def test_an_elastic_subgroup_with_the_lead_is_divided():
         ("minMember: 0, tasks: [{name: a}]", "minMember: is 0, but must be greater than 0"),
         ("minSubGroup: 1, tasks: [{name: a}]", "minSubGroup: counts child subgroups, but"),
         ("minMember: 1, minSubGroup: 1, subGroups: [{name: s}], tasks: [{name: a, subGroup: s}]",
-         "exclude each other"),
+         "cannot be used together"),
         ("minMember: 2, tasks: [{name: a, replicas: {min: 1, max: 2}}]",
          "replicas: are a range, and the group says itself how many it needs"),
         ("subGroups: [{name: s}, {name: s}], tasks: [{name: a, subGroup: s}]",
@@ -251,7 +251,7 @@ def test_domains_nest():
          resources(default="{key: rack, group: a}", two="{key: rack, group: b}"),
          "replicas: are a range, but the topology"),
         ("topologyConstraint: {requiredTopologyLevel: rack}, tasks: [{name: a}]",
-         resources(default="{key: rack}"), "exclude each other"),
+         resources(default="{key: rack}"), "cannot be used together"),
     ],
 )  # fmt: skip
 def test_what_a_topology_cannot_say_is_refused(fields: str, asked: str, message: str):

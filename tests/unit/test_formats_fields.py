@@ -102,7 +102,7 @@ def test_a_required_field_that_is_absent_is_an_error(text: str):
         (
             "x: 4 cores",
             lambda f: f.quantity("x", "cpu"),
-            "'4 cores' is no quantity; write it like 4, 500m, 1.5 or 16Gi",
+            "'4 cores' is not a quantity; write it like 4, 500m, 1.5 or 16Gi",
         ),
         (
             "x: red",
@@ -121,12 +121,12 @@ def test_a_required_field_that_is_absent_is_an_error(text: str):
         (
             "x: yesterday",
             lambda f: f.optional_time_ms("x"),
-            "'yesterday' is no time; write it like 2026-01-31T12:00:00Z",
+            "'yesterday' is not a time; write it like 2026-01-31T12:00:00Z",
         ),
         (
             "x: '2026-02-30T00:00:00Z'",
             lambda f: f.optional_time_ms("x"),
-            "'2026-02-30T00:00:00Z' is no time; write it like 2026-01-31T12:00:00Z",
+            "'2026-02-30T00:00:00Z' is not a time; write it like 2026-01-31T12:00:00Z",
         ),
     ],
 )

@@ -134,7 +134,7 @@ def test_a_file_that_cannot_be_sent_is_named(tmp_path: Path):
     with pytest.raises(Invalid, match=r"localpath 'run.sh': there is no file .*/run.sh\."):
         inline(ONE, str(tmp_path))
     (tmp_path / "run.sh").mkdir()
-    with pytest.raises(Invalid, match=r"run.sh is no file"):
+    with pytest.raises(Invalid, match=r"run.sh is not a file"):
         inline(ONE, str(tmp_path))
     (tmp_path / "run.sh").rmdir()
     (tmp_path / "run.sh").write_bytes(b"x" * (3 << 20))

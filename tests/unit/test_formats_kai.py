@@ -154,7 +154,7 @@ spec:
             "expected one of preemptible, non-preemptible, not the text 'sometimes'",
         ),
         (7, "spec.schedulingBackoff", "is 5, but must be 1, or -1 to keep trying"),
-        (8, "spec.preemptionDelay", "'soon' is no duration; write it like 90s, 15m or 1h30m"),
+        (8, "spec.preemptionDelay", "'soon' is not a duration; write it like 90s, 15m or 1h30m"),
         (9, "spec.topologyConstraints.subGroupSets[0].constraint", "is missing"),
     ] == sorted((line, field, message) for line, _, field, message in problems(found))
 
@@ -398,7 +398,7 @@ status: {phase: Running}
         (
             5,
             'metadata.labels["kai.scheduler/task-priority"]',
-            "'high' is no whole number, so that the pod has no rank",
+            "'high' is not a whole number, so that the pod has no rank",
         ),
         (
             6,

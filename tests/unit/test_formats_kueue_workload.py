@@ -249,7 +249,7 @@ def test_an_unknown_kind_is_an_error():
         (
             "ClusterQeue",
             "kind",
-            "'ClusterQeue' is no kind of kueue.x-k8s.io; did you mean ClusterQueue?",
+            "'ClusterQeue' is not a kind of kueue.x-k8s.io; did you mean ClusterQueue?",
             2,
         )
     ]

@@ -96,7 +96,11 @@ status: {}
     )
     assert [
         ("apiVersion", "'v2' is not known for a Node; known is v1", 1),
-        ("status.allocatable.cpu", "'much' is no quantity; write it like 4, 500m, 1.5 or 16Gi", 6),
+        (
+            "status.allocatable.cpu",
+            "'much' is not a quantity; write it like 4, 500m, 1.5 or 16Gi",
+            6,
+        ),
         ('status.allocatable["nvidia.com/gpu"]', "is -1, but must not be negative", 6),
         ("spec.colour", "unknown field", 4),
         ("status.allocatable", "is missing: nothing says what the node offers", 11),

@@ -184,7 +184,7 @@ def test_a_gang_goes_to_an_existing_leaf_queue():
     sentences = {
         "": "it names no queue",
         "what": "queue 'what' does not exist",
-        "top": "queue 'top' is no leaf; gangs go to the queues below it: team",
+        "top": "queue 'top' is not a leaf; gangs go to the queues below it: team",
         "child": "queue 'child' is stopped: the queue 'gone' above it does not exist",
     }
     for name, sentence in sentences.items():

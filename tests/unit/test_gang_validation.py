@@ -102,7 +102,7 @@ def test_both_minimums_of_a_pod_group_exclude_each_other():
     subgroups = [leaf(name, pods=8) for name in "abc"]
     ((field, message),) = found(*subgroups, min_member=24, min_sub_group=3)
     assert "spec.minMember" == field
-    assert message.startswith("minMember (24) and minSubGroup (3) exclude each other")
+    assert message.startswith("minMember (24) and minSubGroup (3) cannot be used together")
 
 
 def test_a_min_member_of_zero_beside_min_sub_group_counts_as_unset():
@@ -113,7 +113,7 @@ def test_both_minimums_of_a_subgroup_exclude_each_other():
     both = SubGroupSpec("a", min_member=1, min_sub_group=1)
     ((field, message),) = found(both, leaf("b", "a"))
     assert "spec.subGroups[0].minMember" == field
-    assert "exclude each other" in message
+    assert "cannot be used together" in message
 
 
 def test_min_sub_group_is_not_above_the_number_of_children():

@@ -38,7 +38,7 @@ def answered(body: bytes, cluster: Cluster) -> dict[str, Any]:
     [
         (
             {"minMember": 1, "minSubGroup": 1, "subGroups": [{"name": "a", "minMember": 1}]},
-            "spec.minMember: minMember (1) and minSubGroup (1) exclude each other",
+            "spec.minMember: minMember (1) and minSubGroup (1) cannot be used together",
         ),
         (
             {"minSubGroup": 2, "subGroups": [{"name": "a", "minMember": 1}]},

@@ -91,7 +91,7 @@ def test_bad_requests_get_a_sentence(served):
     assert 404 == ask(webhook.port, crt, "GET", "/")[0]
     assert 404 == ask(webhook.port, crt, "POST", "/", b"{}")[0]
     status, text = ask(webhook.port, crt, "POST", "/validate", b"{}")
-    assert (400, True) == (status, text.startswith(b"the body is no AdmissionReview"))
+    assert (400, True) == (status, text.startswith(b"the body is not an AdmissionReview"))
     for length in lengths:
         wrong = {"Content-Length": length}
         assert 413 == ask(webhook.port, crt, "POST", "/validate", None, **wrong)[0]
@@ -179,7 +179,7 @@ def test_files_that_are_no_certificate_are_named(tmp_path, certificate):
 
     with pytest.raises(Invalid, match=r"--tls-key: .* cannot be read"):
         Certificates(str(certificate[0]), str(tmp_path / "none"))
-    with pytest.raises(Invalid, match="are no certificate and its key"):
+    with pytest.raises(Invalid, match="are not a certificate and its key"):
         Certificates(str(text), str(certificate[1]))
 
 

@@ -176,7 +176,7 @@ def test_an_authority_without_certificates_is_refused(tmp_path: Path) -> None:
         (
             CLUSTER,
             {"client-key-data": "%"},
-            "FILE: users[here]: a field that ends in -data is no base64 of PEM",
+            "FILE: users[here]: a field that ends in -data is not base64-encoded PEM",
         ),
         (
             {"server": "http://10.0.0.1:80"},
@@ -211,7 +211,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("server", ["", "10.0.0.1", "ftp://a", "https://", "https://a:b"])
 def test_an_address_that_is_none_is_named(server: str) -> None:
-    with pytest.raises(Invalid, match="is no address such as"):
+    with pytest.raises(Invalid, match="is not an address such as"):
         read_address(server)
 
 

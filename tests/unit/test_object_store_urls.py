@@ -82,7 +82,7 @@ def test_the_longest_endpoint_above_a_url_opens_it(url: str, endpoint: str | Non
         ({"endpoint": "s3://b", "access_key": "s"}, "has no access_key_id"),
         ({"endpoint": "s3://b", "access_key_id": "i"}, "has no access_key"),
         ({"endpoint": "s3://b", "key": "s"}, "has a part 'key'; its parts can be: endpoint,"),
-        ({"endpoint": "s3://b", "override_url": "ftp://h"}, "has an override_url that is no URL"),
+        ({"endpoint": "s3://b", "override_url": "ftp://h"}, "has an override_url that is not"),
         ({"endpoint": "s3://b", "override_url": "http://u@h"}, "has an override_url"),
         ({"endpoint": "s3://b", "addressing_style": "no"}, "has an addressing_style"),
         ({"endpoint": "gs://b", "session_token": "s"}, "has a session_token and no access_key"),

@@ -108,7 +108,7 @@ def test_a_time_that_is_none_is_told_precisely(tmp_path, capsys, command):
     path.write_text("\n---\n".join((queue(), node(), runs("a"))), encoding="utf-8")
     code = run([*command.replace("FILE", str(path)).split(), "--now", "noon"])
 
-    told = "error: --now: 'noon' is no time; write it like 2026-01-31T12:00:00Z.\n"
+    told = "error: --now: 'noon' is not a time; write it like 2026-01-31T12:00:00Z.\n"
     assert (2, told) == (code, capsys.readouterr().err.splitlines(keepends=True)[0])
 
 
@@ -117,4 +117,4 @@ def test_a_start_that_is_no_time_is_an_error_with_its_path(tmp_path, capsys):
     path.write_text("\n---\n".join((queue(), node(), runs("g", "startTime: noon"))))
 
     assert run(["plan", str(path)]) == 2
-    assert "Pod/g-0: status.startTime: 'noon' is no time" in capsys.readouterr().err
+    assert "Pod/g-0: status.startTime: 'noon' is not a time" in capsys.readouterr().err

@@ -130,7 +130,7 @@ def test_indexes_that_are_given_up_are_not_waited_for():
     assert 2 == needed({"failedIndexes": "1,3-5", "succeeded": 2})
     job = thing("Job", "sweep", spec=spec, status={"failedIndexes": "1-x"})
     waits = Objects(job).judge(thing("Pod", "sweep-0-x", job)).waits
-    assert "status.failedIndexes: '1-x' are no indexes" in waits
+    assert "status.failedIndexes: '1-x' are not indexes" in waits
 
 
 @pytest.mark.parametrize(

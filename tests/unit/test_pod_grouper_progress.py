@@ -206,7 +206,7 @@ def test_as_many_pods_as_kubernetes_counts_are_a_gang():
 def test_indexes_that_no_job_has_are_refused_in_a_sentence(text: str):
     job = thing("Job", "j", spec={"completions": 3}, status={"failedIndexes": text})
     verdict = Objects(job).judge(thing("Pod", "p", job))
-    assert f"status.failedIndexes: {text[:60]!r} are no indexes" in verdict.waits
+    assert f"status.failedIndexes: {text[:60]!r} are not indexes" in verdict.waits
 
 
 jobs = st.builds(

@@ -196,9 +196,9 @@ def test_good_names(name: str):
 @pytest.mark.parametrize("name", ["A", "a_b", "-a", "a-", "a..b", "a/b", "ä", "a b", "a\n"])
 def test_bad_names_are_refused(name: str):
     ((field, message),) = found(Cohort(name))
-    assert ("metadata.name", True) == (field, "is no valid name" in message)
+    assert ("metadata.name", True) == (field, "is not a valid name" in message)
     ((field, message),) = told(check_quota(workload(name)))
-    assert ("spec.podSets[0].name", True) == (field, "is no valid name" in message)
+    assert ("spec.podSets[0].name", True) == (field, "is not a valid name" in message)
 
 
 def test_long_names_are_refused_and_cut_in_the_message():
@@ -218,7 +218,7 @@ def test_good_resources(name: str):
 def test_bad_resources_are_refused(name: str):
     ((field, message),) = found(Cohort("a", None, (group(Quota(1), name),)))
     assert "spec.resourceGroups[0].coveredResources[0]" == field
-    assert "is no valid resource" in message
+    assert "is not a valid resource" in message
 
 
 def test_names_of_nodes_parents_and_flavors_are_checked():

@@ -90,5 +90,5 @@ def test_an_environment_of_python_comes_first_in_the_path():
 
 @pytest.mark.parametrize(("venv", "conda"), [("venv", None), (None, "./x"), ("/a", "/b")])
 def test_an_environment_that_could_not_be_found_is_refused(venv: str | None, conda: str | None):
-    with pytest.raises(Invalid, match=r"must begin with /|exclude each other"):
+    with pytest.raises(Invalid, match=r"must begin with /|cannot be used together"):
         enter_environment(["python"], venv, conda)

@@ -262,8 +262,8 @@ def test_a_resource_that_the_queue_covers_with_no_flavor_is_refused(write):
     ("queue", "request_text", "flavor", "message"),
     [
         ("lanuage", "gpu=1", None, "there is no queue called lanuage; did you mean language?"),
-        ("language", "gpu", None, "'gpu' is no request; write it like gpu=4"),
-        ("language", "=4", None, "'=4' is no request; write it like gpu=4"),
+        ("language", "gpu", None, "'gpu' is not a request; write it like gpu=4"),
+        ("language", "=4", None, "'=4' is not a request; write it like gpu=4"),
         ("language", "gpus=4", None, "no queue lists a resource called gpus"),
         ("language", "gpu=1.5", None, "'1.5' is finer than a whole unit of nvidia.com/gpu"),
         ("language", "gpu=-1", None, "'gpu=-1' asks for less than none"),

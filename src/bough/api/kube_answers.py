@@ -35,7 +35,7 @@ class ClusterDrift(msgspec.Struct, frozen=True):
     """How the queues of a cluster that follows Bough differ from Bough's."""
 
     backend: str
-    #: What cannot be put right, in sentences.
+    #: What cannot be repaired, in sentences.
     troubles: list[str]
     #: The last repairs, the newest first; the audit has all.
     repairs: list[RepairLine]

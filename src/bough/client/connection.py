@@ -192,9 +192,9 @@ def _number(text: bytes, base: int) -> int:
     try:
         number = int(text.strip(), base)
     except ValueError:
-        raise Garbled(f"{text[:40]!r} is no length") from None
+        raise Garbled(f"{text[:40]!r} is not a length") from None
     if number < 0:
-        raise Garbled(f"{number} is no length")
+        raise Garbled(f"{number} is not a length")
     return number
 
 

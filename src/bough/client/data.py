@@ -39,7 +39,7 @@ def read_data_address(url: str) -> DataAddress:
     """Parse `bough://POOL/path`."""
     if not url.startswith(SCHEME):
         raise Invalid(
-            f"{url[:200]!r} is no URL of a pool's data, like bough://POOL/path.",
+            f"{url[:200]!r} is not a URL of a pool's data, like bough://POOL/path.",
             hint="URLs of object stores begin with s3://, gs:// or azure://",
         )
     pool, _, path = url.removeprefix(SCHEME).partition("/")

@@ -69,7 +69,7 @@ class _Fetching:
             place = error.filename or self._folder
             raise Invalid(
                 f"{place} cannot be written: {error.strerror or error}.",
-                hint="ask again to go on where it ended",
+                hint="run it again to continue where it stopped",
             ) from error
         return Downloaded(
             folder=str(self._folder),
@@ -105,7 +105,7 @@ class _Fetching:
             return True
         if not self._overwrite or not target.is_file():
             raise Invalid(
-                f"{target} is there already, and is not what is downloaded.",
+                f"{target} already exists, and is not what is downloaded.",
                 hint="choose another folder, or use --overwrite",
             )
         return False

@@ -181,4 +181,4 @@ def _workflow(path: Path, line: bytes) -> _Named:
     try:
         return msgspec.json.decode(line, type=_Line).workflow
     except msgspec.MsgspecError:
-        raise Invalid(f"{path} is damaged: a line is no workflow.") from None
+        raise Invalid(f"{path} is damaged: a line is not a workflow.") from None

@@ -51,7 +51,7 @@ def ask_for_key(
         raise Unavailable(
             f"The server at {address.text} does not answer at the moment (503 in its place). "
             "Your token was not sent.",
-            hint="ask again in a moment; its administrator starts it with `bough serve`",
+            hint="try again in a moment; its administrator starts it with `bough serve`",
         )
     if status != 200:
         return None

@@ -159,7 +159,7 @@ class Transport:
                 raise failure(connection.status, self._guard(connection.read))
             taken, accepted, rest = connection.take_over()
             if accepted != handshake.accept_key(key):
-                raise Unavailable(f"What answers at {self.server} speaks no websocket.")
+                raise Unavailable(f"What answers at {self.server} does not speak websocket.")
         except BaseException:
             connection.close()
             raise
@@ -219,7 +219,7 @@ class Transport:
             ) from None
         except msgspec.DecodeError:
             raise Unavailable(
-                f"What answers at {self.server} is not Bough: the answer is no JSON.",
+                f"What answers at {self.server} is not Bough: the answer is not JSON.",
                 hint="check the address: `bough login URL`, or BOUGH_SERVER",
             ) from None
 
@@ -266,7 +266,7 @@ class Transport:
             connection.close()
             raise
         connection.close()
-        raise Unavailable(f"The server at {self.server} hangs up before it is asked anything.")
+        raise Unavailable(f"The server at {self.server} closes connections before any request.")
 
     def _ask_for_key(self, connection: Connection) -> KnownServer | None:
         return self._guard(lambda: ask_for_key(connection, self._address, self._bare_headers))

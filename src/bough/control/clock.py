@@ -58,9 +58,9 @@ class SteadyClock:
                 LOG.warning(
                     "the machine's clock was set by %+d s since the data was last used; %s",
                     step_ms // 1_000,
-                    "times go on from before and draw near to it slowly"
+                    "times continue from before and approach it slowly"
                     if abs(step_ms) <= LARGEST_STEP_MS
-                    else "it is believed from now on",
+                    else "the new time is used from now on",
                 )
         clock.keep(path)
         return clock

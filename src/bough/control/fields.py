@@ -103,7 +103,7 @@ def read_exit_codes(what: str, text: str) -> tuple[tuple[int, int], ...]:
     for part in str(text).split(","):
         found = _EXIT_CODES.match(part)
         if found is None:
-            raise Invalid(f"{what}: {_shown(text)} is no list of exit codes like 0,1-10,3006.")
+            raise Invalid(f"{what}: {_shown(text)} is not a list of exit codes like 0,1-10,3006.")
         ranges.append((int(found[1]), int(found[2] or found[1])))
     return tuple(ranges)
 

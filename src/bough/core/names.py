@@ -18,7 +18,7 @@ def name_fault(name: str) -> str | None:
         return f"{shorten(name)} has {len(name):,} characters; at most {MAXIMUM_NAME} are allowed"
     if not _SUBDOMAIN.match(name):
         return (
-            f"{shorten(name)} is no valid name: lower case letters, digits, '-' and '.' are "
+            f"{shorten(name)} is not a valid name: lower case letters, digits, '-' and '.' are "
             "allowed, with a letter or digit at both ends of every part"
         )
     return None
@@ -30,7 +30,7 @@ def label_fault(name: str) -> str | None:
         return f"{shorten(name)} has {len(name):,} characters; at most {MAXIMUM_LABEL} are allowed"
     if not _LABEL.match(name):
         return (
-            f"{shorten(name)} is no valid name: lower case letters, digits and '-' are allowed, "
+            f"{shorten(name)} is not a valid name: lower case letters, digits and '-' are allowed, "
             "with a letter or digit at both ends"
         )
     return None
@@ -40,9 +40,9 @@ def resource_fault(name: str) -> str | None:
     """What is wrong with the name of a resource (`cpu`, `nvidia.com/gpu`); `None` if nothing is."""
     prefix, slash, short = name.rpartition("/")
     if slash and name_fault(prefix) is not None:
-        return f"{shorten(name)} is no valid resource: {shorten(prefix)} is no domain name"
+        return f"{shorten(name)} is not a valid resource: {shorten(prefix)} is not a domain name"
     if len(short) > MAXIMUM_LABEL or not _QUALIFIED.match(short):
-        return f"{shorten(name)} is no valid resource; write it like cpu or nvidia.com/gpu"
+        return f"{shorten(name)} is not a valid resource; write it like cpu or nvidia.com/gpu"
     return None
 
 

@@ -137,7 +137,7 @@ def read_address(server: str) -> SplitResult:
     except ValueError:
         address = urlsplit("")
     if address.scheme not in ("https", "http") or not address.hostname:
-        raise Invalid(f"server: {server!r} is no address such as https://10.0.0.1:6443")
+        raise Invalid(f"server: {server!r} is not an address such as https://10.0.0.1:6443")
     if address.scheme == "http" and address.hostname not in ("127.0.0.1", "localhost", "::1"):
         raise Invalid(f"server: {server} is not encrypted; only https is, beyond the loopback")
     return address

@@ -124,7 +124,7 @@ def _read_or_none(kind: Kind[T], written: msgspec.Raw) -> T | None:
     except Unreachable as error:
         meta = _decode(_versioned_decoder, written).metadata
         name = f"{meta.namespace}/{meta.name}".lstrip("/")
-        logger.warning("%s %s is left out: %s", kind.plural, name, error.message)
+        logger.warning("%s %s is skipped: %s", kind.plural, name, error.message)
         return None
 
 

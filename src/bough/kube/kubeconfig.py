@@ -235,7 +235,7 @@ def _text(path: Path, file: str, data: str, at: str) -> Text | None:
         try:
             return Text(base64.b64decode(data, validate=True).decode("utf-8"))
         except (binascii.Error, UnicodeDecodeError, ValueError):
-            raise Invalid(f"{at}: a field that ends in -data is no base64 of PEM") from None
+            raise Invalid(f"{at}: a field that ends in -data is not base64-encoded PEM") from None
     return Text(path=str(path.parent / file)) if file else None
 
 

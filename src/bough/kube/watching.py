@@ -118,7 +118,7 @@ class Follower(Generic[T]):
                 self._wait_after(error.message)
             except Exception:
                 # `heard` raised and so missed an event: list again, which gives it everything.
-                logger.exception("%s: could not take in what happened", self._kind.plural)
+                logger.exception("%s: an event could not be processed", self._kind.plural)
                 self._version = ""
                 self._wait_after("what happened could not be taken in")
 

@@ -92,7 +92,7 @@ class ClusterLookups:
         except KubeNotFound:
             found = None
         except BoughError as error:
-            LOG.warning("%s %s could not be looked at: %s", *key, error.message)
+            LOG.warning("%s %s could not be read: %s", *key, error.message)
             return None
         with self._lock:
             if len(self._kept) >= MOST_KEPT:

@@ -56,7 +56,7 @@ def answer_review(body: bytes, lookups: Lookups, counts: ReviewCounts | None = N
     try:
         review = _DECODER.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise Invalid(f"the body is no AdmissionReview: {error}") from None
+        raise Invalid(f"the body is not an AdmissionReview: {error}") from None
     if review.api_version != API_VERSION or review.kind != "AdmissionReview":
         raise Invalid(
             f"the body is {review.kind[:60]!r} of {review.api_version[:60]!r}, not an "

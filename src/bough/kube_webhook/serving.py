@@ -147,9 +147,11 @@ class Certificates:
             if stamps != self._stamps:
                 try:
                     self._context = self._load()
-                    LOG.info("the certificate was read again")
+                    LOG.info("the certificate was reloaded")
                 except Invalid as error:
-                    LOG.warning("the earlier certificate stays in use: %s", error.message)
+                    LOG.warning(
+                        "the new certificate is not used, the earlier one stays: %s", error.message
+                    )
                 self._stamps = stamps
             return self._context
 
@@ -176,8 +178,8 @@ class Certificates:
             context.load_cert_chain(certificate, key, password=lambda: "")
         except (OSError, ValueError) as error:
             raise Invalid(
-                f"--tls-cert, --tls-key: {certificate} and {key} are no certificate and its key: "
-                f"{error}"
+                f"--tls-cert, --tls-key: {certificate} and {key} are not a certificate and its "
+                f"key: {error}"
             ) from None
         return context
 
@@ -248,7 +250,7 @@ class _Server(ListeningServer):
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A connection broke: that is the client's affair, so it is only logged for debugging."""
-        LOG.debug("a connection from %s broke", client_address, exc_info=True)
+        LOG.debug("a connection from %s failed", client_address, exc_info=True)
         del request
 
 

@@ -71,7 +71,7 @@ class QueueObstacle(msgspec.Struct, frozen=True):
             QueueObstacleKind.UNNAMED: "it names no queue",
             QueueObstacleKind.MISSING: f"queue {self.queue!r} does not exist",
             QueueObstacleKind.INNER: (
-                f"queue {self.queue!r} is no leaf; gangs go to the queues below it: {others}"
+                f"queue {self.queue!r} is not a leaf; gangs go to the queues below it: {others}"
             ),
             QueueObstacleKind.ORPHAN: (
                 f"queue {self.queue!r} is stopped: the queue {others!r} above it does not exist"

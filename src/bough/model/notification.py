@@ -67,7 +67,7 @@ class NotificationRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         """Why notifications cannot be sent to a URL; `None`: they can."""
         origin = origin_of(url)
         if origin is None:
-            return "it is no URL of a webhook, such as https://hooks.example.com/path"
+            return "it is not a URL of a webhook, such as https://hooks.example.com/path"
         if origin not in {origin_of(each) for each in self.webhooks}:
             known = ", ".join(self.webhooks) or "none"
             return f"an administrator has not allowed {origin}; allowed are: {known}"

@@ -125,7 +125,7 @@ def read_store_credential(payload: Mapping[str, str]) -> StoreCredential | str:
         return fault
     url = credential.override_url
     if url and (origin_of(url) is None or urlsplit(url).scheme not in ("http", "https")):
-        return "has an override_url that is no URL like https://host:port"
+        return "has an override_url that is not a URL like https://host:port"
     if credential.addressing_style not in _STYLES:
         return "has an addressing_style that is none of path, virtual, auto"
     return credential

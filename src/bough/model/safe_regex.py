@@ -24,7 +24,7 @@ _MANY = 3
 def regex_fault(pattern: str) -> str | None:
     """What is wrong with a regular expression; `None`: nothing.
 
-    The text follows the name of the field: `inputs[0].regex: '(' is no regular expression: …`.
+    The text follows the name of the field: `inputs[0].regex: '(' is not a regular expression: …`.
     """
     if len(pattern) > MAXIMUM_LENGTH:
         return f"has {len(pattern)} characters; at most {MAXIMUM_LENGTH} are possible"
@@ -36,7 +36,7 @@ def regex_fault(pattern: str) -> str | None:
             # As it is applied: to bytes, of which a set holds few.
             re.compile(pattern.encode())
     except (re.error, OverflowError, RecursionError) as error:
-        return f"{pattern[:80]!r} is no regular expression: {error}"
+        return f"{pattern[:80]!r} is not a regular expression: {error}"
     if _RegexScan(pattern).explodes():
         return (
             f"{pattern[:80]!r} repeats a part that can be matched in several ways, which could "

@@ -204,7 +204,7 @@ class Grouper:
                 self._take_in()
                 self._settle()
             except Exception:
-                LOG.exception("PodGroups could not be made")
+                LOG.exception("PodGroups could not be created")
                 time.sleep(AGAIN_S)
             with self._changed:
                 self._changed.wait_for(lambda: self._closing or self._inbox, self._pause_s())

@@ -209,7 +209,7 @@ def _count_indexes(text: str) -> int:
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
         if not (first.isdecimal() and (last or first).isdecimal()) or len(part) > _LONGEST_RANGE:
-            raise Invalid(f"status.failedIndexes: {text[:60]!r} are no indexes")
+            raise Invalid(f"status.failedIndexes: {text[:60]!r} are not indexes")
         count += max(0, int(last or first) - int(first) + 1)
     return count
 

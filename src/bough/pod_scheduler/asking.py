@@ -84,7 +84,7 @@ def _whereabouts(lease: dict[str, Any]) -> tuple[str, int, str]:
     spec: dict[str, Any] = lease.get("spec") or {}
     metadata: dict[str, Any] = lease.get("metadata") or {}
     if not spec.get("holderIdentity"):
-        raise Unavailable("no scheduler decides now; one may begin at any moment")
+        raise Unavailable("no scheduler leads now; one may start at any moment")
     annotations: dict[str, str] = metadata.get("annotations") or {}
     host, _, port = annotations.get(ADDRESS_ANNOTATION, "").rpartition(":")
     if not port.isdecimal():

@@ -115,7 +115,7 @@ class Binder:
         try:
             result = self._bind(batch, placed)
         except Exception:
-            LOG.exception("a binding could not be carried out")
+            LOG.exception("a bind request failed")
             result = BindResult(batch, placed, "", "it failed", lasting=True)
         self._answer(result)
 

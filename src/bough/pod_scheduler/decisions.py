@@ -98,7 +98,9 @@ def unfinished(view: ClusterView, snapshot: Snapshot, seal: DecisionSeal) -> Ite
         if found is None:
             continue
         if not seal.is_ours(group.uid, group.decision, group.seal):
-            LOG.warning("PodGroup %s: its decision is of no scheduler of this name", name)
+            LOG.warning(
+                "PodGroup %s: ignoring a decision that no scheduler of this name made", name
+            )
             continue
         left, bound = found
         obstacle = _obstacle(view, name, left, nodes, free)
@@ -139,7 +141,7 @@ def _obstacle(
     free: Mapping[str, Resources],
 ) -> str:
     if GangKey(False, name) not in view.gangs:
-        return view.broken.get(name, "it is no gang any more")
+        return view.broken.get(name, "it is no longer a gang")
     rest = dict(free)
     for each in left:
         node = nodes.get(each.node)

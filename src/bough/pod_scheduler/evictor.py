@@ -97,7 +97,7 @@ class Evictor:
         try:
             result = self._evict(ending)
         except Exception:
-            LOG.exception("an eviction could not be carried out")
+            LOG.exception("an eviction failed")
             result = EndResult(ending, False, "it failed", given_up=True)
         if result.ended or result.given_up:
             self.forget(ending.uid)

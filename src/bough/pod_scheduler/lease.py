@@ -174,7 +174,7 @@ class LeaseHolder:
             self._changed.notify_all()
         # After a sleep the answer may be older than the time that it is good for.
         if not led and self.leads:
-            LOG.info("%s decides now", self.identity)
+            LOG.info("%s leads now", self.identity)
 
     def _is_over(self, lease: dict[str, Any], now_s: float) -> bool:
         """Whether the Lease has not changed for its duration, by our own clock."""

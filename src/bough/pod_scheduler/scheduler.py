@@ -164,7 +164,7 @@ class Scheduler:
         try:
             client.patch(SECRETS, name, body, where, Patch.APPLY, manager="bough")
         except BoughError as error:
-            LOG.warning("no questions can be asked: %s", error.message)
+            LOG.warning("questions cannot be answered: %s", error.message)
 
     def _whereabouts(self) -> dict[str, str]:
         """How `bough kube why` reaches this process: by the apiserver if a pod, else directly."""

@@ -344,7 +344,7 @@ class Session:
         if not found:
             return ""
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        return f"pod {found[0].ending.pod} may not end yet: {found[0].message}{more}"
+        return f"pod {found[0].ending.pod} cannot be evicted yet: {found[0].message}{more}"
 
     # Results
 
@@ -384,10 +384,10 @@ class Session:
         elif result.given_up:
             self._blocked.pop(ending.uid, None)
             self.view.stay(ending.pod, ending.uid)
-            LOG.warning("%s was not told to end: %s", ending.pod, result.message)
+            LOG.warning("%s could not be evicted: %s", ending.pod, result.message)
         else:
             if ending.uid not in self._blocked:
-                LOG.info("%s may not end yet: %s", ending.pod, result.message)
+                LOG.info("%s cannot be evicted yet: %s", ending.pod, result.message)
             self._blocked[ending.uid] = result
 
     # What the last leader left unfinished
@@ -400,7 +400,7 @@ class Session:
             if found.obstacle:
                 self._take_back(found)
             else:
-                LOG.info("PodGroup %s: finishing what was decided", found.group)
+                LOG.info("PodGroup %s: completing an earlier decision", found.group)
                 self._in_flight[found.group] = {each.pod: each for each in found.left}
                 for each in found.left:
                     self.view.bind(*each)
@@ -411,7 +411,7 @@ class Session:
         gang = self.view.gangs.get(GangKey(False, found.group))
         if gang is not None and is_complete(GangTree.of(gang)):
             return
-        LOG.info("PodGroup %s: taking back what was decided: %s", found.group, found.obstacle)
+        LOG.info("PodGroup %s: withdrawing an earlier decision: %s", found.group, found.obstacle)
         why = f"evicted: its gang could not be started whole: {found.obstacle}"
         for pod in found.bound:
             self._end(found.group, pod.name, pod.uid, "", why)

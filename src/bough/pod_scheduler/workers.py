@@ -88,7 +88,7 @@ class Workers:
             try:
                 job()
             except Exception:
-                LOG.exception("a request could not be carried out")
+                LOG.exception("a request failed")
             with self._changed:
                 self._busy -= 1
                 if self._stopping:

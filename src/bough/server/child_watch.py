@@ -91,7 +91,7 @@ class ChildWatch:
         if self._thread.is_alive():
             self._thread.join(STOP_S)
             if self._thread.is_alive():
-                LOG.warning("%s does not come to an end, and is killed", self.name)
+                LOG.warning("%s does not stop; killing it", self.name)
                 self._kill()
                 self._thread.join()
 
@@ -135,14 +135,14 @@ class ChildWatch:
         """It is at work."""
         self._ready_at = monotonic()
         if self._first.done():
-            LOG.warning("%s was started again", self.name)
+            LOG.warning("%s was restarted", self.name)
         self.fault = ""
         if not self._first.done():
             self._first.set_result(said)
 
     def _could_not_start(self, error: BoughError) -> None:
         if self._first.done():
-            LOG.warning("%s cannot be started again: %s", self.name, error.message)
+            LOG.warning("%s cannot be restarted: %s", self.name, error.message)
         else:
             self._first.set_exception(error)
 
@@ -155,7 +155,7 @@ class ChildWatch:
                 if self.stopping.is_set() or self._first.exception() is not None:
                     return
                 pause_s = self._pauses.wait_s()
-                LOG.warning("%s %s; it is started again in %.1f s", self.name, ended, pause_s)
+                LOG.warning("%s %s; restarting it in %.1f s", self.name, ended, pause_s)
                 if self.stopping.wait(pause_s):
                     return
                 self.restarts += 1
@@ -163,7 +163,7 @@ class ChildWatch:
             if not self._first.done():
                 self._first.set_exception(error)
             else:
-                LOG.exception("%s is not started any more", self.name)
+                LOG.exception("%s is not restarted any more", self.name)
         finally:
             self._kill()
 

@@ -31,7 +31,7 @@ class DataCleaner(RepeatedWork):
         try:
             count = clean_data(self._site, self._backends)
             if count:
-                LOG.info("%d files of pools were kept long enough, and are removed", count)
+                LOG.info("%d expired files of pools were removed", count)
         except BoughError as error:
             LOG.warning("the data of pools could not be cleaned: %s", error)
         except Exception:

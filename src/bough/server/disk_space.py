@@ -77,7 +77,7 @@ class DiskSpace(RepeatedWork):
             self._failed = False
         except (BoughError, OSError) as error:
             if not self._failed:
-                LOG.warning("there is no reserve for a full disk: %s", error)
+                LOG.warning("the reserve for a full disk cannot be kept: %s", error)
             self._failed = True
 
 

@@ -125,7 +125,7 @@ class Engine:
                 self._scheduler.run(self._bell, self.stopping, self._tick_s, self._pass_on)
             except Exception:
                 self.counts.failures += 1
-                LOG.exception("the scheduler failed, and goes on")
+                LOG.exception("the scheduler failed, continuing")
                 self.stopping.wait(PAUSE_S)
         self._scheduler.release()
 

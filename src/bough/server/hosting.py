@@ -183,7 +183,7 @@ def _kubernetes(
 def _task_user(settings: Settings) -> str | None:
     """The account that tasks run as; a server that is not root has only its own."""
     if settings.task_user is not None and settings.as_user:
-        raise Invalid("--task-user and --as-user exclude each other.")
+        raise Invalid("--task-user and --as-user cannot be used together.")
     if settings.task_user is None and os.geteuid() == 0 and not settings.as_user:
         return TASK_USER
     return settings.task_user

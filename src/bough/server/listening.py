@@ -110,7 +110,9 @@ class Listening:
                 holder.recv(1)
             if self._closed:
                 return
-            LOG.warning("the process that keeps the address of this server is gone: started again")
+            LOG.warning(
+                "the process that keeps the address of this server is gone; starting it again"
+            )
             holder.close()
             self._holder = None
             self._begin_holding()

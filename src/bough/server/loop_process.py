@@ -122,14 +122,12 @@ class LoopProcess:
             if engine is None:
                 self._send(Status(leads=False, counts=Counts()))
             elif not engine.stopping.is_set() and engine.pulse.fault:
-                LOG.critical(
-                    "the thread of the scheduler %s:\n%s", engine.pulse.fault, engine.stack
-                )
+                LOG.critical("the scheduler's thread %s:\n%s", engine.pulse.fault, engine.stack)
                 os._exit(1)
             elif engine.alive or engine.stopping.is_set():
                 self._send(Status(leads=engine.leads, counts=engine.counts))
             else:
-                LOG.critical("the thread of the scheduler is gone")
+                LOG.critical("the scheduler's thread is gone")
                 os._exit(1)
             self.changed.wait(BEAT_S)
             self.changed.clear()

@@ -76,7 +76,7 @@ class Notifier:
             step()
         except Exception:
             if not self._failed:
-                LOG.exception("notifications failed, and are tried again")
+                LOG.exception("notifications failed, retrying")
             self._failed = True
             return False
         self._failed = False

@@ -52,7 +52,7 @@ class ServerKey:
             )
         except ValueError:
             raise Invalid(
-                f"{path} is no key of a server.",
+                f"{path} is not the key of a server.",
                 hint="restore it from a backup; where there is none, remove it, and tell all users "
                 "to log in again with --new-server",
             ) from None

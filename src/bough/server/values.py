@@ -80,7 +80,7 @@ def read_moment_ms(what: str, text: str, now_ms: int) -> int:
         return read_time_ms(what, text) or 0
     except Invalid:
         raise Invalid(
-            f"{what} must be a time like 2026-01-31 or 2026-01-31T12:00:00, or so long ago, like "
+            f"{what} must be a time like 2026-01-31 or 2026-01-31T12:00:00, or how long ago, like "
             f"7d or 12h, not {text[:40]!r}."
         ) from None
 

@@ -107,6 +107,6 @@ class Notices:
                     connection.execute("SELECT 1")
                     silent = 0
         except connection.Error as error:
-            LOG.info("calls of other servers are not heard for a moment: %s", error)
+            LOG.info("notices of other servers are interrupted for a moment: %s", error)
         finally:
             connection.close()

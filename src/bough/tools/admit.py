@@ -103,7 +103,7 @@ def _parse_requests(
     for request in requests:
         name, equals, text = request.partition("=")
         if not (name and equals and text):
-            raise Invalid(f"{request!r} is no request; write it like gpu=4")
+            raise Invalid(f"{request!r} is not a request; write it like gpu=4")
         resource = _find_resource(name, own) or _find_resource(name, everyones)
         if resource is None:
             message = f"no queue lists a resource called {name}{suggest(name, everyones)}"

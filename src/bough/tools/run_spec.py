@@ -78,7 +78,7 @@ def enter_environment(
 ) -> tuple[Sequence[str], dict[str, str]]:
     """A command within an environment of Python: how it is run there, and its variables."""
     if venv is not None and conda is not None:
-        raise Invalid("--venv and --conda exclude each other.")
+        raise Invalid("--venv and --conda cannot be used together.")
     folder, variable = (conda, "CONDA_PREFIX") if venv is None else (venv, "VIRTUAL_ENV")
     if folder is None:
         return command, {}

@@ -27,7 +27,7 @@ def inline(text: str, folder: str) -> InlinedWorkflow:
 def _read(place: Path, path: str) -> bytes:
     try:
         if not stat.S_ISREG(os.stat(place).st_mode):
-            raise Invalid(f"localpath {path[:200]!r}: {place} is no file.")
+            raise Invalid(f"localpath {path[:200]!r}: {place} is not a file.")
         with place.open("rb") as file:
             content = file.read(MAXIMUM_BYTES + 1)
     except FileNotFoundError:

@@ -95,7 +95,7 @@ def test_a_budget_that_forbids_an_eviction_is_respected_and_told(cluster: Schedu
     answer = wait_for(
         lambda: (found := why(cluster, "pod/owner", where))["notes"] and found, "a note"
     )
-    assert "pod " + f"{where}/held may not end yet" in answer["notes"][0]
+    assert "pod " + f"{where}/held cannot be evicted yet" in answer["notes"][0]
     assert {"held"} == cluster.places(where).keys()
     cluster.delete("PodDisruptionBudget", "keep", where)
     cluster.wait_for_places(where, ["owner"])

@@ -386,7 +386,7 @@ class KubernetesBackend(PodFiles):
             self._services.sweep()
             self._group_objects.sweep()
         except KubeFailure as error:
-            LOG.info("what groups have is listed again later: %s", error.message)
+            LOG.info("leftover objects of groups could not be removed yet: %s", error.message)
             return _SWEEP_AGAIN_S
         return None
 

@@ -89,7 +89,7 @@ class DataCleaner:
         try:
             self._remove_over()
         except KubeFailure as error:
-            LOG.info("a pod that dropped folders is deleted later: %s", error.message)
+            LOG.info("a finished cleaner pod could not be deleted yet: %s", error.message)
             return _AGAIN_S
         with self._lock:
             given_up = tuple(self._waiting) if self._failures >= _TRIES else ()
@@ -121,7 +121,7 @@ class DataCleaner:
         try:
             self._client.create(PODS, body, self._options.namespace)
         except KubeFailure as error:
-            LOG.info("folders are dropped later: %s", error.message)
+            LOG.info("folders could not be dropped yet: %s", error.message)
             with self._lock:
                 self._end_one(name, counts=isinstance(error, KubeRefused))
             return _AGAIN_S

@@ -95,7 +95,7 @@ class TemplateObjects:
         try:
             self._delete(group)
         except KubeFailure as error:
-            LOG.info("objects of group %s stay for now: %s", group, error.message)
+            LOG.info("the objects of group %s could not be deleted yet: %s", group, error.message)
             return True
         return False
 

@@ -60,7 +60,7 @@ class GroupServices:
         try:
             self._delete(group, self.name_of(group))
         except KubeFailure as error:
-            LOG.info("the Service of group %s stays: %s", group, error.message)
+            LOG.info("the Service of group %s could not be deleted yet: %s", group, error.message)
 
     def sweep(self) -> None:
         """Delete the Services of all groups that have no attempts."""

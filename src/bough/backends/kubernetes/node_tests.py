@@ -103,7 +103,7 @@ class NodeTests:
     def _give_up(self, troubles: list[str]) -> float:
         with self._lock:
             if self._troubles != tuple(troubles):
-                LOG.warning("tests of nodes: %s", "; ".join(troubles))
+                LOG.warning("node tests: %s", "; ".join(troubles))
             self._troubles = tuple(troubles)
         return _AGAIN_S
 

@@ -89,7 +89,7 @@ class WorkQueue:
             try:
                 again_s = self._work(name)
             except Exception:
-                LOG.exception("%s could not be done, and is tried again", name)
+                LOG.exception("%s failed, retrying", name)
             with self._changed:
                 self._busy.discard(name)
                 if name in self._noted:

@@ -128,7 +128,7 @@ def list_apps(
     You used an app if you made it, changed it, or submitted a workflow from it.
     """
     if users and all_users:
-        raise click.UsageError("--user and --all-users exclude each other.")
+        raise click.UsageError("--user and --all-users cannot be used together.")
     found = client().apps.list(name=name, users=users, all_users=all_users, count=count)
     if order == "asc":
         found.reverse()

@@ -172,7 +172,7 @@ def install(
     if webhook_ca is not None:
         text = read_text(webhook_ca)
         if "-----BEGIN CERTIFICATE-----" not in text:
-            raise Invalid(f"--webhook-ca: {webhook_ca} is no certificate as PEM.")
+            raise Invalid(f"--webhook-ca: {webhook_ca} is not a PEM certificate.")
         which = image or found.IMAGE
         objects += _module("install", "kube_webhook").webhook_objects(
             namespace, which, text.encode()

@@ -103,7 +103,7 @@ def _meet(client: Client, server_key: str | None, new_server: bool) -> KnownServ
 def _secret(token: str | None, file: str | None) -> str:
     """The token that was given, or that is in the file, or that is typed or piped in."""
     if token and file:
-        raise click.UsageError("--token and --token-file exclude each other.")
+        raise click.UsageError("--token and --token-file cannot be used together.")
     if not token and file is None and sys.stdin.isatty():
         token = click.prompt("Token", hide_input=True)
     found = token or read_text(file or "-", dash=True).strip()

@@ -39,7 +39,7 @@ def list_resources(
 ) -> None:
     """List nodes, with a line for each of their pools."""
     if pools and everything:
-        raise click.UsageError("--pool and --all exclude each other.")
+        raise click.UsageError("--pool and --all cannot be used together.")
     answer = client().resources.list(pools, platforms)
     echo(answer, format_type, lambda each: render_resources(each, pools, mode), indent=4)
 

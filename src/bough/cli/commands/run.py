@@ -187,7 +187,7 @@ def _save(path: str, text: str) -> None:
         with open(path, "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise Invalid(f"--save: {path} is there already.", hint="name a new file") from None
+        raise Invalid(f"--save: {path} already exists.", hint="name a new file") from None
     except OSError as error:
         raise Invalid(f"--save: {path} cannot be written: {error.strerror}.") from None
 

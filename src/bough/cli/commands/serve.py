@@ -275,9 +275,9 @@ def serve(
     sizes = {each: options.pop(each) for each in ("cpus", "memory", "storage")}
     for each in ("gpus", *sizes):
         if files["nodes"] is not None and (sizes | options)[each] is not None:
-            raise click.UsageError(f"--{each} and --nodes exclude each other.")
+            raise click.UsageError(f"--{each} and --nodes cannot be used together.")
     if options["container_runner"] is not None and options["image_folder"] is not None:
-        raise click.UsageError("--container-runner and --image-folder exclude each other.")
+        raise click.UsageError("--container-runner and --image-folder cannot be used together.")
     known = server("settings")
     settings = known.Settings(
         data=Path(data),

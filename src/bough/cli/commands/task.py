@@ -78,7 +78,7 @@ def list_tasks(
 ) -> None:
     """List tasks (default: only yours)."""
     if users and all_users:
-        raise click.UsageError("--user and --all-users exclude each other.")
+        raise click.UsageError("--user and --all-users cannot be used together.")
     query = {name: value for name, value in filters.items() if value}
     query["order"] = str(filters["order"]).upper()
     if not users and not all_users:

@@ -133,12 +133,12 @@ def list_workflows(
     """List the newest workflows (default: only yours)."""
     asked = client()
     if bool(users) + all_users + bool(filters.pop("mine")) > 1:
-        raise click.UsageError("--mine, --user and --all-users exclude each other.")
+        raise click.UsageError("--mine, --user and --all-users cannot be used together.")
     narrowed = any(filters[name] for name in filters if name not in ("waiting", "array"))
     waiting = bool(filters.pop("waiting"))
     if waiting:
         if filters["statuses"]:
-            raise click.UsageError("--waiting and --status exclude each other.")
+            raise click.UsageError("--waiting and --status cannot be used together.")
         filters["statuses"] = list(WAITING)
     query = {name: value for name, value in filters.items() if value}
     if not users and not all_users:

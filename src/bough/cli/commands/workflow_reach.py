@@ -87,7 +87,9 @@ def _read_ports(texts: list[str]) -> list[tuple[int, int]]:
 def _read_range(text: str, whole: str) -> range:
     first, dash, last = text.partition("-")
     if not first.isascii() or not first.isdigit() or (dash and not last.isdigit()):
-        raise Invalid(f"{whole[:40]!r} is no port or range of ports like 8080, 8080:80 or 80-90.")
+        raise Invalid(
+            f"{whole[:40]!r} is not a port or range of ports like 8080, 8080:80 or 80-90."
+        )
     return range(int(first[:6]), int((last or first)[:6]) + 1)
 
 

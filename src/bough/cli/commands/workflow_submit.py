@@ -186,7 +186,7 @@ def _read(file: str) -> str | None:
     except FileNotFoundError:
         if _IDENTIFIER.fullmatch(file):
             return None
-        raise Invalid(f"There is no file {file}, and it is no workflow's ID either.") from None
+        raise Invalid(f"There is no file {file}, and it is not a workflow's ID either.") from None
     except OSError as error:
         raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
     if len(content) > MAXIMUM_BYTES:
@@ -221,7 +221,7 @@ def _send_again(asked: Client, order: Order, name: str) -> Submission:
     query = order.checked()
     if order.variables or order.strings:
         raise Invalid(
-            f"{name} is submitted again as it was rendered, so that nothing can be set.",
+            f"{name} is submitted again as it was rendered, so nothing can be set.",
             hint=f"change its template: {program()} workflow spec {name} --template",
         )
     return asked.workflows.submit_again(order.pool, name, priority=order.priority, query=query)

@@ -61,7 +61,7 @@ def render_downloaded(done: Downloaded) -> str:
     """The result of a download."""
     text = f"{count(done.files, 'file')}, {show_bytes(done.bytes)}, in {done.folder}"
     if done.unchanged:
-        text += f"; {done.unchanged} there already"
+        text += f"; {done.unchanged} already there"
     if done.left_out:
         text += f"; {count(done.left_out, 'link')} or the like left out"
     return text

@@ -92,7 +92,7 @@ def render_drift(answer: DriftAnswer) -> str:
 
 def _render_cluster(cluster: ClusterDrift) -> str:
     count = len(cluster.troubles)
-    found = f"{count} cannot be put right" if count else "nothing that cannot be put right"
+    found = f"{count} cannot be repaired" if count else "nothing that cannot be repaired"
     lines = [f"Backend {cluster.backend}: {found}."]
     lines += [f"  {each}" for each in cluster.troubles]
     if not cluster.repairs:

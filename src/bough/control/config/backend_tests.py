@@ -198,7 +198,9 @@ def _check(where: str, test: BackendTest) -> None:
             raise Invalid(f"{where}: {field} must name one at least.")
     for each in test.node_conditions:
         if not _CONDITION.fullmatch(each):
-            raise Invalid(f"{where}: node_conditions: {each[:60]!r} is no name of a condition.")
+            raise Invalid(
+                f"{where}: node_conditions: {each[:60]!r} is not the name of a condition."
+            )
     if len(test.description) > _LONGEST:
         raise Invalid(f"{where}: description has more than {_LONGEST:,} characters.")
     if not 1 <= read_duration_s(f"{where}: test_timeout", test.test_timeout) <= 86_400:

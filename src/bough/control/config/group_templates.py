@@ -143,7 +143,7 @@ def _check_metadata(where: str, metadata: Json) -> None:
     except UnknownVariable as error:
         raise Invalid(f"{where}.name: has no variable but WF_GROUP_UUID, not {error}.") from None
     if not isinstance(filled, str) or not _NAME.fullmatch(filled) or len(filled) > 253:
-        raise Invalid(f"{where}.name: {_shown(name)} is no name of an object of Kubernetes.")
+        raise Invalid(f"{where}.name: {_shown(name)} is not the name of an object of Kubernetes.")
 
 
 def _shown(value: Json) -> str:

@@ -106,7 +106,7 @@ def declare_lost(site: Site, actor: Actor, name: str, backend: str | None = None
         if record is None or record.fault is None:
             raise Conflict(
                 f"Node {node.name} cannot be declared lost: backend {node.backend} answers.",
-                hint="drain the node, and what runs there comes again elsewhere",
+                hint="drain the node, and its work starts again elsewhere",
             )
         there = node_store.list_all(connection, node.backend) if record.machine else [node]
         node_sync.keep_cordoned(connection, there)

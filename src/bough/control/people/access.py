@@ -83,7 +83,7 @@ def allows(
 def authorise_granting(site: Site, actor: Actor) -> None:
     """Only administrators may grant rights, whatever a written role says."""
     if not is_admin(site, actor):
-        raise Forbidden("Only an administrator can give and take rights.")
+        raise Forbidden("Only an administrator can grant and revoke rights.")
 
 
 def is_admin(site: Site, actor: Actor) -> bool:

@@ -91,7 +91,7 @@ def target_of(
             return None, "this server sends no e-mail"
         address = rules.address_of(user)
         domains = ", ".join(rules.email.domains)
-        return address, "" if address else f"{user} is no address at {domains}"
+        return address, "" if address else f"{user} is not an address at {domains}"
     if not rules.webhooks:
         return None, "this server sends nothing to webhooks"
     name = CREDENTIALS[channel]

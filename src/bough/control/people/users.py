@@ -236,12 +236,14 @@ def list_roles(site: Site, actor: Actor) -> list[Role]:
 def _check_statement(role: Role, statement: Statement) -> None:
     for action in statement.actions:
         if not _ACTION.match(action):
-            raise Invalid(f"Role {role.name}: {action[:60]!r} is no action like workflow:Create.")
+            raise Invalid(
+                f"Role {role.name}: {action[:60]!r} is not an action like workflow:Create."
+            )
     for resource in statement.resources:
         if not _RESOURCE.match(resource):
             raise Invalid(
-                f"Role {role.name}: {resource[:60]!r} is no resource like pool/team, pool/* or *; "
-                "a part of a name is not possible."
+                f"Role {role.name}: {resource[:60]!r} is not a resource like pool/team, pool/* or "
+                "*; a part of a name is not possible."
             )
 
 

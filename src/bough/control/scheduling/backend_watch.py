@@ -117,7 +117,9 @@ class BackendWatch:
             return
         stop = after_restore.stop_unknown(self._site, self.ask(self.backend.observe))
         if stop is not None:
-            LOG.warning("%d attempts are not in the restored database, and end", len(stop.attempts))
+            LOG.warning(
+                "%d attempts are not in the restored database; ending them", len(stop.attempts)
+            )
             self.ask(lambda: self.backend.stop(stop))
         after_restore.note_attended(self._site, self.backend.name, restore)
 
@@ -141,7 +143,9 @@ class BackendWatch:
         """Now and then, end what runs there and holds nothing in the store."""
         stop = after_restore.stop_strays(self._site, seen)
         if stop is not None:
-            LOG.warning("%d attempts run without holding anything, and end", len(stop.attempts))
+            LOG.warning(
+                "%d attempts run that hold nothing in the database; ending them", len(stop.attempts)
+            )
             self.ask(lambda: self.backend.stop(stop))
 
     def ask(self, ask: Callable[[], Answer]) -> Answer:

@@ -37,7 +37,7 @@ class Drift(msgspec.Struct, frozen=True):
     """What is stored of a cluster."""
 
     backend: str
-    #: What cannot be put right, and the last repairs, the newest first.
+    #: What cannot be repaired, and the last repairs, the newest first.
     troubles: tuple[str, ...] = ()
     repairs: tuple[Repair, ...] = ()
 

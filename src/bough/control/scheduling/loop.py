@@ -126,7 +126,7 @@ class Scheduler:
             return self._cycle(leads=self._lead())
         except NotLeading:
             # Another server took the lease while this one was held up; the next cycle looks again.
-            LOG.warning("another server decides now; this one was held up for too long")
+            LOG.warning("another server leads now; this one was held up for too long")
             self._leads = False
             return CycleResult(leads=False)
 
@@ -159,7 +159,7 @@ class Scheduler:
         """Log what went wrong, once, and drop all state that may be half done."""
         if not self._failed:
             known = isinstance(error, BoughError)
-            LOG.warning("the scheduler cannot work: %s", error, exc_info=None if known else error)
+            LOG.warning("the scheduler cannot run: %s", error, exc_info=None if known else error)
         self._failed = True
         self._forget()
         # Drains that a request or a cycle could not check are checked by the next cycle.

@@ -166,7 +166,7 @@ class MachineWatch(BackendWatch):
             known = task_store.attempts(connection, alive)
         strays = tuple(task.attempt for task in known if not task.status.holds_node)
         if strays:
-            LOG.warning("%d attempts run here that were declared lost; they end", len(strays))
+            LOG.warning("%d attempts run here that were declared lost; ending them", len(strays))
             # What has ended stays so, whichever server speaks for the machine.
             self._order_from(since_boot_ms())
             self.ask(lambda: self.backend.stop(Stop(strays, _LOST)))

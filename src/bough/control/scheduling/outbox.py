@@ -87,7 +87,7 @@ def remind(site: Site, backend: Backend) -> bool:
             except NotLeading:
                 raise
             except Exception as error:
-                LOG.warning("backend %s does not stop %s: %s", backend.name, task.name, error)
+                LOG.warning("backend %s could not stop %s: %s", backend.name, task.name, error)
                 taken = False
     return taken
 
@@ -103,7 +103,7 @@ def _remind_start(site: Site, backend: Backend, records: StartRecords, attempts:
     except NotLeading:
         raise
     except Exception as error:
-        LOG.warning("backend %s does not take a group again: %s", backend.name, error)
+        LOG.warning("backend %s could not start a group again: %s", backend.name, error)
         return False
     return True
 

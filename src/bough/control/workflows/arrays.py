@@ -141,7 +141,7 @@ def _try_to_advance(site: Site, uuid: str) -> int:
     except NotLeading:
         raise
     except BoughError as error:
-        LOG.warning("the elements of an array cannot be made now: %s", error)
+        LOG.warning("the elements of an array cannot be created now: %s", error)
         return 0
 
 

@@ -121,5 +121,5 @@ def _check_over(past: PastWorkflow) -> None:
     if workflow.status.finished and workflow.ended_ms is not None and not left:
         return
     raise Invalid(
-        f"Workflow {workflow.workflow_id} is {workflow.status} and not over; nothing was dropped."
+        f"Workflow {workflow.workflow_id} is {workflow.status}, not finished; nothing was dropped."
     )

@@ -69,7 +69,9 @@ class PoolFiles:
         if found is None:
             raise NotFound(f"bough://{self.pool}/{path[:200]} does not exist.")
         if sha256 is not None and sha256 != found[0].sha256:
-            raise Conflict(f"bough://{self.pool}/{path[:200]} has changed.", hint="begin it again")
+            raise Conflict(
+                f"bough://{self.pool}/{path[:200]} has changed.", hint="start the download again"
+            )
         return found
 
     def usage(self) -> DataUsage:

@@ -85,7 +85,7 @@ def render(
     """Render a text of a user with variables (`name=value`); what is no template stays as it is."""
     given = read_variables(variables, strings)
     if not is_template(text):
-        useless = ("--set has no effect: the workflow is no template.",) if given else ()
+        useless = ("--set has no effect: the workflow is not a template.",) if given else ()
         return Rendered(text, warnings=useless)
     template = read_template(text, given)
     answer = _ask(template, user)
@@ -125,7 +125,7 @@ def _read(code: int, content: bytes) -> Any:
     except ValueError:
         raise Unavailable("Templates cannot be rendered now: the renderer failed.") from None
     if not _encodable(found.get("text", "")):
-        raise Invalid("The template gives half of a surrogate pair, which is no text.")
+        raise Invalid("The template gives half of a surrogate pair, which is not text.")
     return found
 
 

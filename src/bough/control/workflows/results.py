@@ -52,7 +52,7 @@ class TaskResults:
         if version is not None and version != found.file.version:
             raise Conflict(
                 f"The file {path[:200]} of task {self._task.name} of {name} has changed.",
-                hint="begin it again",
+                hint="start the download again",
             )
         return found
 
@@ -69,7 +69,7 @@ def split(path: str) -> tuple[str, ...]:
     parts = tuple(path.split("/"))
     wrong = len(path) > LONGEST_PATH or not path.isprintable()
     if wrong or any(each in ("", ".", "..") for each in parts):
-        raise Invalid(f"{path[:200]!r} is no path of a result like folder/file.")
+        raise Invalid(f"{path[:200]!r} is not the path of a result like folder/file.")
     return parts
 
 

@@ -143,7 +143,9 @@ def with_project(spec: WorkflowSpec, url: str | None) -> WorkflowSpec:
     if url is None:
         return spec
     if read_data_url(url) is None:
-        raise Invalid(f"upload: {url[:200]!r} is no URL of a pool's data, like bough://POOL/path.")
+        raise Invalid(
+            f"upload: {url[:200]!r} is not a URL of a pool's data, like bough://POOL/path."
+        )
 
     def add(task: TaskSpec) -> TaskSpec:
         launch = msgspec.structs.replace(task.launch or TaskTemplate(), project=url)

@@ -160,7 +160,7 @@ def _check_names(pod_group: PodGroup, found: Findings) -> None:
         if len(name) > _LABEL_LENGTH or not _LABEL_VALUE.match(name):
             found.error(
                 path,
-                f"{name!r} cannot be the value of a label, so that no pod could name it;"
+                f"{name!r} cannot be the value of a label, so no pod could name it;"
                 f" use letters, digits and '-', at most {_LABEL_LENGTH}",
             )
         elif not _RFC_1123_LABEL.match(name):

@@ -28,7 +28,7 @@ MOST_TEMPLATES = 8
 #: Pods that are placed one by one as there is room, so one of them is enough to start.
 BASIC_MINIMUM = 1
 NO_POLICY = "says neither basic nor gang; say one of them"
-BOTH_POLICIES = "says basic and gang, which exclude each other"
+BOTH_POLICIES = "says basic and gang, which cannot be used together"
 
 
 class DisruptionMode(StrEnum):

@@ -142,7 +142,7 @@ def member_problems(
             found["metadata", "annotations", name] = (Severity.ERROR, message)
     rank = metadata.labels.get(RANK_LABEL)
     if rank is not None and _rank(rank) is None:
-        message = f"{rank!r} is no whole number, so that the pod has no rank"
+        message = f"{rank!r} is not a whole number, so that the pod has no rank"
         found["metadata", "labels", RANK_LABEL] = (Severity.WARNING, message)
     wrong = preemptibility_problem(metadata)
     if wrong is not None:

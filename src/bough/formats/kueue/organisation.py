@@ -170,7 +170,7 @@ def _report_unknown_kind(fields: Fields, name: str) -> None:
         fields.reading.warn(("kind",), f"{name} says nothing about quota; passed over")
         return
     meant = suggest(name, [*_KINDS, *_OTHER_KINDS])
-    fields.reading.unknown(("kind",), f"{name[:63]!r} is no kind of {GROUP}{meant}")
+    fields.reading.unknown(("kind",), f"{name[:63]!r} is not a kind of {GROUP}{meant}")
 
 
 def _subject(name: str, kind: _KueueKind, metadata: Metadata) -> str:

@@ -45,7 +45,7 @@ def parse_array(text: str) -> ArraySpec:
     """An array as people type it: `0-49%8`."""
     indexes, percent, at_once = text.partition("%")
     if percent and not re.fullmatch(r"\s*[1-9][0-9]{0,8}\s*", at_once):
-        raise Invalid(f"{text[:60]!r} is no array: {_FORM}")
+        raise Invalid(f"{text[:60]!r} is not an array: {_FORM}")
     return ArraySpec(_ranges(indexes, text), at_once=int(at_once) if percent else None)
 
 
@@ -102,7 +102,7 @@ def _ranges(indexes: str, whole: str) -> tuple[IndexRange, ...]:
     for part in indexes.split(","):
         match = _RANGE.match(part)
         if match is None:
-            raise Invalid(f"{whole[:60]!r} is no array: {_FORM}")
+            raise Invalid(f"{whole[:60]!r} is not an array: {_FORM}")
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last < first or step < 1 or last > MAXIMUM_INDEX:
             raise Invalid(
@@ -132,7 +132,9 @@ def _check_table(table: tuple[dict[str, str], ...]) -> None:
     columns = set(table[0]) if table else set[str]()
     for name in columns:
         if not _COLUMN.match(name):
-            raise Invalid(f"{name[:60]!r} is no name of a column: letters, digits, '-' and '_'")
+            raise Invalid(
+                f"{name[:60]!r} is not the name of a column: letters, digits, '-' and '_'"
+            )
     for number, row in enumerate(table):
         if set(row) != columns:
             raise Invalid(f"row {number} has other columns than row 0")

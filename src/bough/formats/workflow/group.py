@@ -166,7 +166,7 @@ def _check_ways(
             fields.error(
                 "tasks",
                 "the topology of their resources and what the group says about subGroups or"
-                " topology exclude each other",
+                " topology cannot be used together",
             )
     if elastic and arrangement.subgroups:
         elastic[0].fields.error(

@@ -96,7 +96,7 @@ def _boolean(reading: Reading, path: FieldPath, value: Value) -> None:
 def _amount(reading: Reading, path: FieldPath, value: Value) -> None:
     _written(reading, path, value)
     if isinstance(value, (str, int, Decimal)) and not _AMOUNT.match(str(value)):
-        _refuse(reading, path, f"{str(value)[:60]!r} is no amount such as 16Gi")
+        _refuse(reading, path, f"{str(value)[:60]!r} is not an amount such as 16Gi")
 
 
 def _duration(reading: Reading, path: FieldPath, value: Value) -> None:

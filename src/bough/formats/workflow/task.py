@@ -243,7 +243,9 @@ def _read_mounts(fields: Fields) -> Iterator[str]:
             yield mount.partition(":")[0]
         else:
             path = (*fields.path, "volumeMounts", index)
-            fields.reading.error(path, f"{mount[:80]!r} is no mount; write SOURCE or SOURCE:TARGET")
+            fields.reading.error(
+                path, f"{mount[:80]!r} is not a mount; write SOURCE or SOURCE:TARGET"
+            )
 
 
 def _read_exit_actions(fields: Fields) -> dict[str, str]:

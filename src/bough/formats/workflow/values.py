@@ -80,7 +80,7 @@ def label_key_fault(key: str) -> str | None:
     prefix, slash, name = key.rpartition("/")
     fault = f"{key[:80]!r} is not a valid Kubernetes label key"
     if slash and (len(prefix) > 253 or not _LABEL_PREFIX.match(prefix)):
-        return f"{fault}: what stands before '/' is no domain name"
+        return f"{fault}: what stands before '/' is not a domain name"
     return None if _LABEL_PART.match(name) else f"{fault}: {_LABEL_FORM}"
 
 
@@ -102,7 +102,7 @@ def variable_fault(name: str, value: str) -> str | None:
     """What is wrong with a variable of the environment; `None`: nothing."""
     if not _VARIABLE.match(name):
         return (
-            f"{name[:80]!r} is no name of a variable: letters, digits, '_', '.' and '-', not "
+            f"{name[:80]!r} is not the name of a variable: letters, digits, '_', '.' and '-', not "
             "beginning with a digit"
         )
     return argument_fault(value)
@@ -202,7 +202,7 @@ def _parse_duration_s(text: str) -> int:
         return parse_duration_s(text)
     except Invalid:
         raise Invalid(
-            f"{text[:40]!r} is no duration; write it like 90s, 15m, 8h, 2d, or as PT8H"
+            f"{text[:40]!r} is not a duration; write it like 90s, 15m, 8h, 2d, or as PT8H"
         ) from None
 
 
@@ -250,7 +250,7 @@ def read_url(fields: Fields, name: str = "url") -> str:
     """A URL that must be there. What is found there, a backend knows."""
     url = fields.text(name)
     if url and (len(url) > MAXIMUM_PATH or not _URL.match(without_placeholders(url))):
-        fields.error(name, f"{url[:80]!r} is no URL like s3://bucket/path")
+        fields.error(name, f"{url[:80]!r} is not a URL like s3://bucket/path")
     elif ".." in url.split("/"):
         fields.error(name, f"{url[:80]!r} leads upwards with '..'; write where it ends")
     return url
@@ -268,5 +268,5 @@ def read_regex(fields: Fields) -> str | None:
 def read_credential_name(fields: Fields, name: str) -> str:
     """The name of a credential, which is the name of a field."""
     if not _CREDENTIAL.match(name):
-        fields.error(name, f"{name[:80]!r} is no name of a credential")
+        fields.error(name, f"{name[:80]!r} is not the name of a credential")
     return name

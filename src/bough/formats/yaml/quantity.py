@@ -63,7 +63,7 @@ def parse_fraction(value: str | int | Decimal) -> Fraction:
     text = str(value)
     match = _QUANTITY.match(text[: 4 * MAXIMUM_DIGITS])
     if match is None:
-        raise Invalid(f"{_shorten(text)} is no quantity; write it like 4, 500m, 1.5 or 16Gi")
+        raise Invalid(f"{_shorten(text)} is not a quantity; write it like 4, 500m, 1.5 or 16Gi")
     number = match["number"]
     exponent = match["exponent"] or "0"
     if len(number) > MAXIMUM_DIGITS or len(exponent) > 4 or abs(int(exponent)) > MAXIMUM_EXPONENT:

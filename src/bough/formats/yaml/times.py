@@ -32,7 +32,7 @@ def parse_time_ms(text: str) -> int:
             return (datetime.fromisoformat(text.upper()) - _EPOCH) // timedelta(milliseconds=1)
         except ValueError:
             pass
-    raise Invalid(f"{text[:40]!r} is no time; write it like 2026-01-31T12:00:00Z")
+    raise Invalid(f"{text[:40]!r} is not a time; write it like 2026-01-31T12:00:00Z")
 
 
 def parse_duration_s(text: str) -> int:
@@ -41,7 +41,7 @@ def parse_duration_s(text: str) -> int:
     if text == "0":
         return 0
     if len(text) > 100 or not _DURATION.match(text):
-        raise Invalid(f"{shown} is no duration; write it like 90s, 15m or 1h30m")
+        raise Invalid(f"{shown} is not a duration; write it like 90s, 15m or 1h30m")
     total = sum(
         (Fraction(number) * _UNITS[unit] for number, unit in _PART.findall(text)), Fraction()
     )

@@ -183,7 +183,7 @@ def list_audit(
 
 @route("GET", "/api/kube/drift", Action.AUDIT_READ)
 def list_drift(request: Visit) -> DriftAnswer:
-    """What others changed in clusters whose queues follow Bough's, and what cannot be put right."""
+    """What others changed in clusters whose queues follow Bough's, and what cannot be repaired."""
     site, actor = caller(request)
     return DriftAnswer(
         [

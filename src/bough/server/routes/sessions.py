@@ -92,7 +92,7 @@ def port_forward(
         raise Invalid(f"task_ports: 1 to {_MOST_PORTS} ports are possible, not {len(ports)}.")
     wrong = next((each for each in ports if not 0 < each < 1 << 16), None)
     if wrong is not None:
-        raise Invalid(f"task_ports: {wrong} is no port; ports are 1 to 65535.")
+        raise Invalid(f"task_ports: {wrong} is not a port; ports are 1 to 65535.")
     found: list[RouterAnswer] = []
     for port in ports:
         wanted = SessionRequest(SessionKind.PORT_FORWARD, port=port, udp=use_udp)

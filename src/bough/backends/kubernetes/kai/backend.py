@@ -189,7 +189,7 @@ class KaiBackend(KubernetesBackend):
             self._wake()
             return LOOK_S
         except KubeFailure as error:
-            LOG.info("a PodGroup is put right later: %s", error.message)
+            LOG.info("a PodGroup could not be repaired yet: %s", error.message)
             return _REPAIR_AGAIN_S
         with self._lock:
             self._troubles.pop(group, None)
@@ -213,7 +213,7 @@ class KaiBackend(KubernetesBackend):
         try:
             self._pod_groups.sweep()
         except KubeFailure as error:
-            LOG.info("PodGroups are listed again later: %s", error.message)
+            LOG.info("leftover PodGroups could not be removed yet: %s", error.message)
             return _SWEEP_AGAIN_S
         return None
 

@@ -103,7 +103,7 @@ class QueueKeeper:
 
     def note(self, subject: str, drift: str) -> None:
         """Report that something others had changed is repaired."""
-        LOG.warning("%s was put right: %s", subject, drift)
+        LOG.warning("%s was repaired: %s", subject, drift)
         repair = Repair(self._now_ms(), subject, drift)
         with self._lock:
             repairs = (*self._report.repairs, repair)
@@ -120,7 +120,7 @@ class QueueKeeper:
         try:
             troubles = self._round(wanted)
         except (KubeConflict, AlreadyExists) as error:
-            LOG.info("queues are looked at again: %s", error.message)
+            LOG.info("queues were changed at the same moment, retrying: %s", error.message)
             return _AGAIN_S
         except KubeNotFound as error:
             self._say((f"The cluster lacks something that KAI installs: {error.message}",))

@@ -109,7 +109,7 @@ class OciArchive:
         try:
             return tarfile.open(path, "r:")
         except (tarfile.TarError, OSError) as error:
-            raise self._broken(f"it is no tar file: {error}") from error
+            raise self._broken(f"it is not a tar file: {error}") from error
 
     def _broken(self, why: str) -> Unstartable:
         return Unstartable(f"image: {shown(self._name)} is no OCI archive that can be used: {why}")
@@ -135,7 +135,7 @@ class OciArchive:
     def _digest(self, descriptor: dict[str, Any]) -> str:
         found = _DIGEST.fullmatch(str(descriptor.get("digest")))
         if found is None:
-            raise self._broken(f"{descriptor.get('digest')!r} is no digest by sha256")
+            raise self._broken(f"{descriptor.get('digest')!r} is not a sha256 digest")
         return found[1]
 
     def _read_json(self, name: str, digest: str | None = None) -> dict[str, Any]:

@@ -302,7 +302,7 @@ def _check(entry: DataEntry) -> None:
     if fault is not None:
         raise Invalid(f"The path {entry.path[:200]!r} is not possible: {fault}.")
     if _CHECKSUM.fullmatch(entry.sha256) is None:
-        raise Invalid(f"{entry.path[:200]!r}: {entry.sha256[:80]!r} is no SHA-256 checksum.")
+        raise Invalid(f"{entry.path[:200]!r}: {entry.sha256[:80]!r} is not a SHA-256 checksum.")
     if not 0 <= entry.size_bytes <= _MOST_BYTES or abs(entry.modified_ns) >= 1 << 63:
         raise Invalid(f"{entry.path[:200]!r}: its size or time cannot be right.")
 

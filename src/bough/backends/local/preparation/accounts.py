@@ -31,9 +31,9 @@ _AS_ROOT = (
 def account_warnings(options: LocalOptions, sandbox: SandboxKind | None) -> tuple[str, ...]:
     """Warnings about the accounts that tasks run as."""
     if options.as_user and os.geteuid() != 0:
-        return ("tasks are to run as their users, for which the server must be root: none starts",)
+        return ("tasks should run as their users, for which the server must be root: none starts",)
     if options.as_user and sandbox is None:
-        return ("tasks are to run as their users, for which they need a view: none starts",)
+        return ("tasks should run as their users, for which they need a private view: none starts",)
     if not options.as_user and os.geteuid() == 0 and not has_account(options):
         return (_AS_ROOT,)
     return ()

@@ -25,7 +25,7 @@ def find_variables(uses: tuple[CredentialUse, ...], secrets: Secrets) -> dict[st
             if key not in values:
                 raise Unstartable(
                     f"credentials: {shown(use.name)} has no key {shown(key)}, which the variable "
-                    f"{shown(variable)} is to get; it has " + _listed(values)
+                    f"{shown(variable)} should have; it has " + _listed(values)
                 )
             found[variable] = values[key]
     return found
@@ -45,7 +45,7 @@ def write_credentials(
         values = _find(use, secrets)
         spot = layout.locate(use.mount, f"credentials: {shown(use.name)}")
         if spot.seen in mounts:
-            raise Unstartable(f"credentials: two are to be at {shown(use.mount)}")
+            raise Unstartable(f"credentials: two have the path {shown(use.mount)}")
         with opened(spot.base) as base:
             os.close(make_below(base, spot.parts, account=account))
         plain = layout.surroundings is Surroundings.MACHINE

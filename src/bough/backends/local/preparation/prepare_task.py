@@ -180,7 +180,7 @@ def _check(launch: Launch, command: TaskCommand, layout: TaskLayout) -> None:
         image = launch.spec.image if launch.spec else None
         unused = f" (its image {shown(image)} is not used here)" if image else ""
         raise Unstartable(
-            f"task {shown(launch.name)} says nothing to run{unused}; write for example "
+            f"task {shown(launch.name)} has nothing to run{unused}; write for example "
             '`command: ["bash", "-c"]` and `args: ["echo hello"]`'
         )
 
@@ -190,12 +190,12 @@ def _account(options: LocalOptions, launch: Launch, layout: TaskLayout) -> UserA
         return find_account(options.task_user or "") if has_account(options) else None
     if os.geteuid() != 0:
         raise Unstartable(
-            "tasks are to run as the user who submitted them, which only a server that is root can "
+            "tasks should run as the user who submitted them, which only a server that is root can "
             "do; this one is not"
         )
     if layout.surroundings is Surroundings.MACHINE:
         raise Unstartable(
-            "tasks are to run as the user who submitted them, which is only possible with a "
+            "tasks should run as the user who submitted them, which is only possible with a "
             "private view of the machine, and there is none here"
         )
     return find_account(launch.user, "the user who submitted them")
@@ -234,7 +234,7 @@ def _write_files(
         try:
             write_new(spot.base, spot.parts, _contents(each, what), _FILE, account)
         except FileExistsError:
-            raise Unstartable(f"{what}: {shown(each.path)} is there already") from None
+            raise Unstartable(f"{what}: {shown(each.path)} already exists") from None
         except NotADirectoryError:
             raise Unstartable(
                 f"{what}: {shown(each.path)} is below something that is a file"

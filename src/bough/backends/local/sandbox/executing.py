@@ -56,7 +56,7 @@ def _explain(program: str, error: OSError) -> str:
             return f"{program}: its interpreter {interpreter!r} does not exist"
         return f"{program}: there is no such file"
     if error.errno == errno.ENOEXEC:
-        return f"{program}: it is no program, and does not start with #! and an interpreter"
+        return f"{program}: it is not a program, and does not start with #! and an interpreter"
     if error.errno == errno.E2BIG:
         return f"{program}: its arguments and environment together are too long"
     return f"{program}: {error.strerror}"

@@ -70,13 +70,13 @@ def decode_request(text: bytes) -> SupervisorRequest:
 def _plain(value: Any) -> str:
     if isinstance(value, Path):
         return str(value)
-    raise TypeError(f"{type(value)} is no plain value")
+    raise TypeError(f"{type(value)} is not a plain value")
 
 
 def _path(kind: type, value: Any) -> Any:
     if kind is Path:
         return Path(value)
-    raise TypeError(f"{kind} is no plain value")
+    raise TypeError(f"{kind} is not a plain value")
 
 
 _ORDERS = msgspec.json.Decoder(StartOrder)
