@@ -125,5 +125,5 @@ def test_a_loop_that_waits_for_ever_is_replaced_and_decides_again(
         until(lambda: loop.leads)
         assert before != loop.pid
     said = capfd.readouterr().err
-    assert "the thread of the scheduler does not go on since" in said
+    assert "the scheduler's thread does not go on since" in said
     assert "in cycle" in said

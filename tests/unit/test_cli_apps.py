@@ -53,7 +53,7 @@ def file(tmp_path: Path) -> str:
 
 
 def test_an_app_is_created_from_a_file(osmo: Osmo, server: Answering, file: str):
-    server.answer("POST", PATH, MADE)
+    server.answer("POST", PATH)
 
     ended = osmo("app", "create", "train", "-d", "Trains a model", "-f", file)
 

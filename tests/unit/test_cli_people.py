@@ -161,7 +161,7 @@ def test_the_profile_is_shown(osmo: Osmo, server: Answering):
 def test_only_what_was_chosen_is_sent(
     osmo: Osmo, server: Answering, arguments: tuple[str, ...], body: object
 ):
-    server.answer("POST", SETTINGS, {})
+    server.answer("POST", SETTINGS)
     assert (0, "Your profile is updated.\n", "") == osmo("profile", "set", *arguments)
     assert body == server.last.body
 

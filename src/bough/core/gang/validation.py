@@ -193,8 +193,8 @@ def _check_newer(entry: Entry, found: Findings) -> None:
         if entry.min_member:
             found.error(
                 member,
-                f"minMember ({entry.min_member}) and minSubGroup ({entry.min_sub_group}) exclude"
-                " each other; a leaf has minMember, all else minSubGroup",
+                f"minMember ({entry.min_member}) and minSubGroup ({entry.min_sub_group}) cannot"
+                " be used together; a leaf has minMember, all else minSubGroup",
             )
         _check_min_sub_group(entry, entry.min_sub_group, found)
     elif children and entry.min_member is not None:
