@@ -54,11 +54,13 @@ def file(tmp_path: Path) -> str:
 
 def test_an_app_is_created_from_a_file(osmo: Osmo, server: Answering, file: str):
     server.answer("POST", PATH)
+    server.answer("GET", PATH, APP)
 
     ended = osmo("app", "create", "train", "-d", "Trains a model", "-f", file)
 
     assert (0, "App train is created.\n", "") == ended
-    assert ({"description": ["Trains a model"]}, TEXT) == (server.last.query, server.last.body)
+    sent = server.asked[0]
+    assert ({"description": ["Trains a model"]}, TEXT) == (sent.query, sent.body)
 
 
 def test_an_app_is_updated_from_a_file(osmo: Osmo, server: Answering, file: str):

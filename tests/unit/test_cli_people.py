@@ -162,8 +162,9 @@ def test_only_what_was_chosen_is_sent(
     osmo: Osmo, server: Answering, arguments: tuple[str, ...], body: object
 ):
     server.answer("POST", SETTINGS)
+    server.answer("GET", SETTINGS, PROFILE)
     assert (0, "Your profile is updated.\n", "") == osmo("profile", "set", *arguments)
-    assert body == server.last.body
+    assert body == server.asked[0].body
 
 
 @pytest.mark.parametrize("arguments", [("pool", "x", "true"), ("notifications", "pigeon")])
