@@ -211,3 +211,12 @@ def test_many_who_ask_at_once_share_a_look_and_see_all_that_was_before(on_postgr
         found = at_once(*[lambda: house.get(LIST)["workflows"][0]["name"]] * 8)
 
         assert [name] * 8 == list(found)
+
+
+def test_the_answer_to_a_long_question_is_not_kept(ann):
+    path = LIST + "&users=ann" * 120
+    ann.ask("GET", path, user="ann")
+    with asked(ann.site.store) as sent:
+        assert 200 == ann.ask("GET", path, user="ann").status_code
+
+    assert sent

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 import sqlalchemy as sa
 
 from bough.control.people import users
-from bough.errors import Conflict
+from bough.errors import Conflict, Unavailable
 from bough.store import Store
 from bough.store import settings as setting_store
-from bough.store.moments import Moment
+from bough.store.moments import Moment, PostgresMoments
 
 pytestmark = pytest.mark.postgresql
 
@@ -111,3 +113,24 @@ def test_a_connection_that_the_database_ended_is_replaced(team):
         )
 
     assert before[1:] == now(store)[1:]
+
+
+def test_a_database_that_does_not_answer_holds_up_neither_other_questions_nor_the_end():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        url = sa.make_url(f"postgresql+psycopg://x@127.0.0.1:{port}/x?connect_timeout=4")
+        moments = PostgresMoments(sa.create_engine(url).dialect, url)
+        said: list[str] = []
+        first = threading.Thread(target=lambda: said.append(refusal(moments)))
+        first.start()
+        with silent.accept()[0]:
+            assert "earlier question" in refusal(moments)
+            moments.close()
+            first.join()
+    assert "The database does not answer" in said[0]
+
+
+def refusal(moments: PostgresMoments) -> str:
+    with pytest.raises(Unavailable) as raised:
+        moments.now()
+    return raised.value.message

@@ -91,7 +91,7 @@ def test_a_group_has_one_lead():
             "finer than a whole unit of gpu",
         ),
         ("workflow: {name: x, groups: [{name: g, tasks: []}]}", "at least one task"),
-        ("workflow: {name: x, timeout: {exec_timeout: soon}, tasks: [{name: a}]}", "not a duration"),
+        ("workflow: {name: x, timeout: {exec_timeout: soon}, tasks: [{name: a}]}", "a duration"),
         ("{}", "workflow: is missing"),
         ("a: 1\n---\nb: 2", "one YAML document, not 2"),
         ("", "one YAML document, not 0"),

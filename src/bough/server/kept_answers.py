@@ -12,7 +12,7 @@ from collections.abc import Mapping, MutableMapping
 from http import HTTPStatus
 from typing import Any, NamedTuple, cast
 
-from anyio import CapacityLimiter, Event, Lock, to_thread
+from anyio import CapacityLimiter, Event, Lock, move_on_after, to_thread
 from anyio.lowlevel import RunVar
 
 from bough.control.people import access
@@ -26,6 +26,10 @@ from bough.store.moments import Moment, Moments
 #: What all answers that are kept have together, in bytes, and the largest that is.
 ALL_BYTES = 32 << 20
 LARGEST_BYTES = 4 << 20
+#: The longest query of a request whose answer is kept, in bytes.
+LONGEST_QUERY = 1 << 10
+#: How long a request waits for a look at the database, in seconds; then it goes on without.
+PATIENCE_S = 1.0
 #: By these names in the scope of a request: the moment at which it came, alone and with the second,
 #: and whether its answer can be kept.
 _MOMENT = "bough.moment"
@@ -98,12 +102,13 @@ class KeptAnswers:
         if stamp[1] < self._of[1]:
             # It took so long that there are later ones.
             return
-        if stamp != self._of or self._bytes + len(body) > part_of(ALL_BYTES):
+        size = len(body) + sum(map(len, key)) + sum(len(name) + len(text) for name, text in headers)
+        if stamp != self._of or self._bytes + size > part_of(ALL_BYTES):
             self._of, self._bytes = stamp, 0
             self._answers.clear()
         ends_ms, user = known
         self._answers[key] = Answer(headers, body, user, ends_ms)
-        self._bytes += len(body)
+        self._bytes += size
 
     def _known(self, key: _Key, moment: Moment) -> tuple[int, str] | None:
         """The end and the user of the token that a request came with."""
@@ -156,7 +161,11 @@ async def _look(moments: Moments) -> Moment | None:
         async with looks.turn:
             # It begins: who comes now may know of something later.
             looks.next = None
-            look.found = await to_thread.run_sync(_now, moments, limiter=looks.thread)
+            # A connection that was cut off without a word may not answer for long.
+            with move_on_after(PATIENCE_S):
+                look.found = await to_thread.run_sync(
+                    _now, moments, limiter=looks.thread, abandon_on_cancel=True
+                )
     finally:
         if looks.next is look:
             looks.next = None
@@ -174,10 +183,12 @@ def _now(moments: Moments) -> Moment | None:
 
 def _key(scope: _Scope) -> _Key | None:
     """What the answer to a request depends on, beside the database; `None`: on more than that."""
-    if scope["method"] != "GET" or any(_header(scope, each) for each in _OF_BODIES):
+    query = scope.get("query_string", b"")
+    if scope["method"] != "GET" or len(query) > LONGEST_QUERY:
         return None
-    sent = _header(scope, _AUTHORIZATION), _header(scope, _VERSION)
-    return (scope["path"], scope.get("query_string", b""), *sent)
+    if any(_header(scope, each) for each in _OF_BODIES):
+        return None
+    return (scope["path"], query, _header(scope, _AUTHORIZATION), _header(scope, _VERSION))
 
 
 def _header(scope: _Scope, name: bytes) -> bytes:

@@ -123,6 +123,12 @@ class SqliteMoments:
             connection.close()
 
 
+#: A connection that was cut off without a word is given up after so long, unless the URL says more.
+_PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 5_000}
+#: How long a question waits for one that is not answered, in seconds.
+_TURN_S = 1.0
+
+
 class PostgresMoments:
     """By the transactions that can be seen."""
 
@@ -136,31 +142,40 @@ class PostgresMoments:
 
     def now(self) -> Moment:
         """The latest moment."""
-        with self._lock:
-            errors: Any = self._dialect.loaded_dbapi.Error
-            if self._connection is not None:
-                with suppress(errors):
-                    return self._look()
-                # The database may have ended it while it was idle.
-                self._drop()
-            try:
-                return self._look()
-            except errors as error:
-                self._drop()
-                said = str(error).strip().partition("\n")[0][:300]
-                raise Unavailable(f"The database does not answer: {said}") from error
+        if not self._lock.acquire(timeout=_TURN_S):
+            raise Unavailable("The database has not answered an earlier question yet.")
+        try:
+            return self._ask()
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
-        """Close the connection."""
-        with self._lock:
+        """Close the connection; one that does not answer ends with the process."""
+        if self._lock.acquire(timeout=_TURN_S):
+            try:
+                self._drop()
+            finally:
+                self._lock.release()
+
+    def _ask(self) -> Moment:
+        errors: Any = self._dialect.loaded_dbapi.Error
+        if self._connection is not None:
+            with suppress(errors):
+                return self._look()
+            # The database may have ended it while it was idle.
             self._drop()
+        try:
+            return self._look()
+        except errors as error:
+            self._drop()
+            said = str(error).strip().partition("\n")[0][:300]
+            raise Unavailable(f"The database does not answer: {said}") from error
 
     def _look(self) -> Moment:
         if self._connection is None:
             where, options = self._dialect.create_connect_args(self._url)
-            self._connection = self._dialect.connect(
-                *where, **options, autocommit=True, fallback_application_name="bough"
-            )
+            asked = {"fallback_application_name": "bough", **_PATIENCE, **options}
+            self._connection = self._dialect.connect(*where, **asked, autocommit=True)
         state, access, setup = self._connection.execute(_POSTGRESQL, (ACCESS, SETUP)).fetchone()
         return Moment(state, access or 0, setup or 0)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 
 import msgspec
 
@@ -25,9 +25,15 @@ from bough.model.problem import Problem, Severity
 from bough.model.task_template import TaskTemplate
 from bough.model.workflow import GroupSpec, TaskSpec, WorkflowSpec
 
-#: Specs that are kept as they were read, and the longest text of one, in characters.
+#: Specs that are kept as they were read, and how large one of them may be: characters of its text
+#: times its tasks, since a few lines can make a thousand tasks that each have all variables.
 _KEPT = 200
-_SHORT = 8 << 10
+_SMALL = 8 << 10
+
+#: The text, how many tasks it may have, whether files may be missing, whether as strict as OSMO.
+_SpecKey = tuple[str, int, bool, bool]
+#: A workflow, and warnings about it.
+_SpecRead = tuple[WorkflowSpec, tuple[str, ...]]
 
 
 def read_spec(
@@ -48,8 +54,10 @@ def read_spec(
     shown = None if template is None else text
     if template is not None:
         _check_template(template)
-    read = _read_short if shown is None and len(text) <= _SHORT else _read_text
-    spec, warnings = read(text, shown, maximum_tasks, uploading, strict_osmo)
+    if shown is None:
+        spec, warnings = _KEPT_SPECS.read(text, maximum_tasks, uploading, strict_osmo)
+    else:
+        spec, warnings = _read_text(text, shown, maximum_tasks, uploading, strict_osmo)
     return msgspec.structs.replace(
         spec, labels=_labels(spec, labels or {}), template=template, warnings=warnings
     )
@@ -57,7 +65,7 @@ def read_spec(
 
 def _read_text(
     text: str, shown: str | None, maximum_tasks: int, uploading: bool, strict_osmo: bool
-) -> tuple[WorkflowSpec, tuple[str, ...]]:
+) -> _SpecRead:
     """A workflow as its text alone says, and warnings about it."""
     try:
         read = read_workflow(
@@ -76,8 +84,35 @@ def _read_text(
     return spec, warnings
 
 
-#: The same workflow is often submitted many times in a row; nothing changes a spec that was read.
-_read_short = lru_cache(maxsize=_KEPT)(_read_text)
+class _KeptSpecs:
+    """Small specs as they were read: the same workflow is often submitted many times in a row.
+
+    Nothing changes a spec that was read. Threads may share it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: The one that was asked for longest ago comes first.
+        self._found: dict[_SpecKey, _SpecRead] = {}
+
+    def read(self, text: str, maximum_tasks: int, uploading: bool, strict_osmo: bool) -> _SpecRead:
+        """A workflow that was not rendered from a template."""
+        key = (text, maximum_tasks, uploading, strict_osmo)
+        with self._lock:
+            found = self._found.pop(key, None)
+            if found is not None:
+                self._found[key] = found
+                return found
+        found = _read_text(text, None, maximum_tasks, uploading, strict_osmo)
+        if len(text) * max(1, sum(len(each.tasks) for each in found[0].groups)) <= _SMALL:
+            with self._lock:
+                self._found[key] = found
+                while len(self._found) > _KEPT:
+                    del self._found[next(iter(self._found))]
+        return found
+
+
+_KEPT_SPECS = _KeptSpecs()
 
 
 def with_environment(spec: WorkflowSpec, variables: Mapping[str, str]) -> WorkflowSpec:
