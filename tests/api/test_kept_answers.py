@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from bough.control.kept import Kept
+from bough.server import permissions
 from bough.store import Store
 from bough.store import settings as setting_store
 from tests.api.house import House
@@ -148,6 +150,36 @@ def test_a_client_that_became_too_old_is_refused_a_list_that_was_kept(ann):
 
     assert 400 == ann.refused("GET", LIST, headers=headers)[0]
     assert ann.get(LIST)
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [("/api/configs/pool/team/subpool", {}), (LIST, {"x-osmo-client-version": "6.0.0"})],
+)
+def test_a_change_seen_while_a_request_is_admitted_does_not_make_the_event_loop_read(
+    ann, path, headers, monkeypatch
+):
+    ann.get(path, headers=headers)
+    known, admit = Kept.known_setup, permissions._admit_known
+    admitted: list[tuple[bool, list[str]]] = []
+
+    def known_until_now(kept: Kept) -> Any:
+        found = known(kept)
+        # By another thread, as soon as the question is answered.
+        kept.expect(kept._seen + 1)
+        return found
+
+    def noted(*given: Any) -> bool:
+        with asked(ann.site.store) as sent, monkeypatch.context() as patched:
+            patched.setattr(Kept, "known_setup", known_until_now)
+            admitted.append((admit(*given), sent))
+        return admitted[-1][0]
+
+    monkeypatch.setattr(permissions, "_admit_known", noted)
+    ann.time.ms += 1_000
+    ann.get(path, headers=headers)
+
+    assert [(True, [])] == admitted
 
 
 def test_a_refusal_is_not_kept(ann):

@@ -150,10 +150,10 @@ class Kept:
         counted, actors = self._actors
         return actors.get(key) if counted == access else None
 
-    def known_setup(self) -> bool:
-        """Whether the latest setup that was seen is kept, so that asking for it reads nothing."""
+    def known_setup(self) -> Setup | None:
+        """The latest setup that was seen, as it is kept; `None`: it has to be read."""
         found = self._setup
-        return found is not None and found.version >= self._seen
+        return None if found is None or found.version < self._seen else found
 
     def look(self, connection: sa.Connection) -> setting_store.Counted:
         """See whether anything changed, for those who ask for the latest setup afterwards."""
@@ -191,8 +191,8 @@ class Kept:
 
     def latest_setup(self, store: Store) -> Setup:
         """The setup at the latest moment that was seen, or a later one."""
-        found = self._setup
-        if found is None or found.version < self._seen:
+        found = self.known_setup()
+        if found is None:
             with store.read() as connection:
                 found = self.setup(connection)
         return found

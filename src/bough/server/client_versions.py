@@ -6,6 +6,7 @@ import base64
 from typing import cast
 
 from bough.control.config.service_settings import read_version
+from bough.control.kept import Setup
 from bough.control.site import Site
 from bough.errors import Invalid
 from bough.model.settings import ServiceSettings
@@ -20,13 +21,16 @@ WARNING_HEADER = "x-osmo-warning"
 SAID = "bough.said"
 
 
-def check_client(site: Site, connection: Connection) -> None:
-    """Refuse a client that is older than those that are supported; tell it of a newer one."""
+def check_client(site: Site, connection: Connection, setup: Setup | None = None) -> None:
+    """Refuse a client that is older than those that are supported; tell it of a newer one.
+
+    setup:  the latest one, for callers that have it.
+    """
     said = connection.headers.get(VERSION_HEADER)
     has = None if said is None else read_version(said)
     if said is None or has is None:
         return
-    settings = site.kept.latest_setup(site.store).service
+    settings = (setup or site.kept.latest_setup(site.store)).service
     least = settings.min_supported_version
     if least is not None and has < (read_version(least) or has):
         raise Invalid(

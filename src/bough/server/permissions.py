@@ -12,6 +12,7 @@ import msgspec
 from anyio import to_thread
 from litestar.handlers.base import BaseRouteHandler
 
+from bough.control.kept import Setup
 from bough.control.people.access import DENIED, authorise, resource_of_pool, resource_of_workflow
 from bough.control.site import Site
 from bough.control.workflows.sessions import authorise_session
@@ -80,12 +81,14 @@ def _admit_known(connection: Connection, handler: BaseRouteHandler) -> bool:
     site = authenticator.site
     site.kept.expect(moment.setup)
     needs_setup = declared.scope is Scope.POOL or VERSION_HEADER in connection.headers
-    if known is None or (needs_setup and not site.kept.known_setup()):
+    # Asked for once: another thread may hear of a change at any time, and then it is not known.
+    setup = site.kept.known_setup()
+    if known is None or (needs_setup and setup is None):
         return False
     _, actor = known
     connection.scope["user"] = actor
-    check_client(site, connection)
-    _authorise(site, actor, declared, connection.path_params)
+    check_client(site, connection, setup)
+    _authorise(site, actor, declared, connection.path_params, setup)
     return True
 
 
@@ -104,10 +107,16 @@ def admit(connection: Connection, handler: BaseRouteHandler) -> None:
     _authorise(authenticator.site, actor, declared, connection.path_params)
 
 
-def _authorise(site: Site, actor: Actor, declared: Permit, names: dict[str, str]) -> None:
+def _authorise(
+    site: Site,
+    actor: Actor,
+    declared: Permit,
+    names: dict[str, str],
+    setup: Setup | None = None,
+) -> None:
     resource: str | None = None
     if declared.scope is Scope.POOL and actor.name:
-        resource = resource_of_pool(site, names["pool"])
+        resource = resource_of_pool(site, names["pool"], setup)
     elif declared.scope in _OF_WORKFLOWS and actor.name:
         resource = resource_of_workflow(site, names["workflow"])
     if declared.scope is not Scope.NOTHING and resource is None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.kept import Setup
 from bough.control.people.role_bindings import POOL as _POOL
 from bough.control.people.role_bindings import PresentNames
 from bough.control.site import Site
@@ -106,12 +107,13 @@ def resource_within(pool: Pool | str) -> str:
     return f"{resource_of(pool)}/*"
 
 
-def resource_of_pool(site: Site, name: str) -> str | None:
+def resource_of_pool(site: Site, name: str, setup: Setup | None = None) -> str | None:
     """The pool of a name; for a subpool the one above it, by the stored edge.
 
     At the moment at which the actor was found, or later.
+    setup:  the latest one, for callers that have it.
     """
-    found = site.kept.latest_setup(site.store).pools.get(name)
+    found = (setup or site.kept.latest_setup(site.store)).pools.get(name)
     return None if found is None else resource_of(found)
 
 
