@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import socket
 import struct
+import termios
 import threading
 import time
 from collections.abc import Iterator
@@ -14,13 +16,15 @@ from typing import NamedTuple
 import pytest
 
 from bough.websocket import relay
-from bough.websocket.frames import PING
+from bough.websocket.frames import BINARY, NO_KEY, PING, PONG, FrameReader, header
 from bough.websocket.kernel_pipe import KernelPipe
 from bough.websocket.peer import Peer
-from bough.websocket.relay import Forwarding, Loop
+from bough.websocket.relay import READ, WRITE, Forwarding, Loop
+from tests.local.plain_account import PLAIN, in_another_process
 
 PATIENCE_S = 30.0
 DATA = os.urandom(6_000_011)
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: only root has large pipes")
 
 
 class Ends(NamedTuple):
@@ -83,7 +87,21 @@ def received(connection: socket.socket, size: int) -> bytes:
     return bytes(found)
 
 
-@pytest.fixture(params=["moved", "copied"])
+def all_sent(sender: socket.socket, reader: socket.socket) -> bytes:
+    """Read until the kernel has delivered everything that it took from the sender."""
+    found = bytearray()
+    reader.setblocking(False)
+    while True:
+        left = struct.unpack("i", fcntl.ioctl(sender, termios.TIOCOUTQ, bytes(4)))[0]
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                found += reader.recv(65_536)
+        if not left:
+            reader.settimeout(PATIENCE_S)
+            return bytes(found)
+
+
+@pytest.fixture(params=[pytest.param("moved", marks=needs_root), "copied"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "copied":
         monkeypatch.setattr(relay.KernelPipe, "made", lambda: None)
@@ -159,6 +177,76 @@ def _send_all(connection: socket.socket) -> None:
             connection.sendall(DATA)
 
 
+@needs_root
+def test_a_message_does_not_go_into_a_pong_that_is_half_sent():
+    (client, inside), (stream, stream_inside) = connected(), connected()
+    member = Forwarding(Peer(inside, server=True), stream_inside, halves=True)
+    with client, stream, contextlib.closing(member):
+        peer, large = member.peer, DATA[:200_000]
+        while not KernelPipe.count:
+            # It gives much, so what follows is moved.
+            stream.sendall(large)
+            member.ready(stream_inside.fileno(), READ)
+            all_sent(inside, client)
+        said = b"!" * 101
+        ping, pong = header(PING, len(said), NO_KEY) + said, header(PONG, len(said)) + said
+        came = b""
+        while len(came) % len(pong) == 0:
+            member.ready(peer.fileno(), WRITE)
+            while not peer.pending:
+                client.sendall(100 * ping)
+                member.ready(peer.fileno(), READ)
+            came += all_sent(inside, client)
+        before = peer.sent
+        stream.sendall(large)
+        # A loop does this if it saw both sides readable before the pings were answered.
+        member.ready(stream_inside.fileno(), READ)
+        assert before == peer.sent
+        while peer.pending or peer.sent - before < len(large):
+            member.ready(peer.fileno(), WRITE)
+            member.ready(stream_inside.fileno(), READ)
+            came += all_sent(inside, client)
+        pieces = [(each.opcode, bytes(each.data)) for each in FrameReader(masked=False).feed(came)]
+        assert {said} == {data for opcode, data in pieces if opcode == PONG}
+        found = b"".join(data for opcode, data in pieces if opcode == BINARY)
+        assert found.endswith(large)
+
+
+def test_a_peer_sends_nothing_from_a_pipe_before_what_is_pending():
+    one, other = connected()
+    with one, other:
+        peer = Peer(one, server=True)
+        assert peer.sends_as_is
+        while not peer.pending:
+            peer.send(DATA)
+        assert not peer.sends_as_is
+        while peer.pending:
+            other.recv(65_536)
+            peer.flush()
+        assert peer.sends_as_is
+
+
+def test_other_users_than_root_have_their_whole_limit_of_pipes_for_other_programs():
+    def room_of_a_new_pipe() -> int:
+        reading, writing = os.pipe()
+        try:
+            return fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ)
+        finally:
+            os.close(reading)
+            os.close(writing)
+
+    def after_many_connections() -> str:
+        if os.geteuid() == 0:
+            os.setresuid(PLAIN, PLAIN, PLAIN)
+        before = room_of_a_new_pipe()
+        for _ in range(64):
+            KernelPipe.made()
+        return f"{KernelPipe.count} {before == room_of_a_new_pipe()}"
+
+    assert "0 True" == in_another_process(after_many_connections)
+
+
+@needs_root
 def test_there_are_only_so_many_pipes_and_none_is_left_open():
     before = len(os.listdir("/proc/self/fd"))
     made: list[KernelPipe] = []

@@ -6,12 +6,12 @@ can move them from a socket into a pipe and on to another socket instead.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 import socket
 
-#: Pipes have room for so many pages; one that is not full of data counts as well.
+from bough.pipes import enlarge, may_be_large
+
+#: How much a pipe holds. Through one of the usual size, moving takes longer than copying.
 _ROOM = 1 << 20
 #: The most pipes of a process: connections beyond them are copied, so that descriptors are left.
 _MOST = 64
@@ -24,9 +24,7 @@ class KernelPipe:
 
     def __init__(self) -> None:
         self._reads, self._writes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        # A user has a limit for all pipes; smaller ones do as well.
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(self._writes, fcntl.F_SETPIPE_SZ, _ROOM)
+        enlarge(self._writes, _ROOM)
         #: How many bytes it holds.
         self.size = 0
         KernelPipe.count += 1
@@ -34,7 +32,7 @@ class KernelPipe:
     @classmethod
     def made(cls) -> KernelPipe | None:
         """A new one, or `None` where there can be none or no more of them."""
-        if not hasattr(os, "splice") or cls.count >= _MOST:
+        if not hasattr(os, "splice") or not may_be_large() or cls.count >= _MOST:
             return None
         try:
             return cls()

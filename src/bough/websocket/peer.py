@@ -105,9 +105,9 @@ class Peer:
 
     @property
     def sends_as_is(self) -> bool:
-        """Whether messages can be sent from a pipe."""
+        """Whether a message can be sent from a pipe now: it would go before what is pending."""
         disguised = self._masks and self._disguised
-        return self._splices and not (disguised or self.closing or self.lost)
+        return self._splices and not (disguised or self.closing or self.lost or self.pending)
 
     def read(self, *, moves: bool = False) -> list[Piece]:
         """Read what has arrived, without control frames; a protocol fault closes the websocket.
@@ -148,7 +148,7 @@ class Peer:
         return found
 
     def send_from(self, pipe: KernelPipe) -> None:
-        """Send what a pipe holds as one message, if `sends_as_is` and nothing is pending.
+        """Send what a pipe holds as one message, if `sends_as_is`.
 
         What the socket does not take at once stays in the pipe.
         """

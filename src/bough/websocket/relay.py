@@ -248,6 +248,9 @@ class Forwarding:
 
     def _give(self) -> bool:
         """Pass on what has come from the stream; whether it was much."""
+        if self.peer.pending:
+            # Since the loop saw the stream readable, a ping was answered, and not all of that sent.
+            return False
         pipe = self._pipe_to_give()
         try:
             if pipe is None:

@@ -6,7 +6,6 @@ Nothing here blocks: what takes time is asked again later.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
 import socket
@@ -42,6 +41,7 @@ from bough.disk import write_whole
 from bough.model.backend import Sight
 from bough.model.words import write_bytes
 from bough.model.workflow import ExitCode
+from bough.pipes import enlarge
 
 #: How much is read from one stream at a time, so that every task has its turn.
 READ_BYTES = 256 * 1024
@@ -163,12 +163,9 @@ class SupervisedTask:
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
         for reading, writing in pipes:
             os.set_blocking(reading, False)
-            if os.geteuid() == 0:
-                # Other users have a small limit for all their pipes together.
-                with contextlib.suppress(OSError):
-                    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-                if command.account is not None:
-                    os.fchown(writing, command.account.user_id, command.account.group_id)
+            enlarge(writing, _PIPE_BYTES)
+            if os.geteuid() == 0 and command.account is not None:
+                os.fchown(writing, command.account.user_id, command.account.group_id)
         (out, out_end), (error, error_end) = pipes
         self.streams = {out: LineCutter(OUT), error: LineCutter(ERROR)}
         try:
