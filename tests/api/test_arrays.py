@@ -126,7 +126,7 @@ def test_lists_leave_elements_out_on_request_and_say_whose_they_are(team: House)
     assert name == listed["name"]
     assert [] == team.get("/api/array?all_pools=true&users=ann")["arrays"]
     status, message = team.refused("GET", f"/api/workflow/{name}")
-    assert (404, f"{name} is an array of 3 workflows; name one of them, as {name}-0.") == (
+    assert (404, f"{name} is an array of 3 workflows; name one of them.") == (
         status,
         message,
     )

@@ -53,6 +53,12 @@ def test_the_version_is_printed():
     assert (result.returncode, result.stdout) == (0, f"bough {VERSION}\n")
 
 
+@pytest.mark.parametrize("words", [(), ("pool",)])
+def test_a_group_without_a_command_prints_its_help(words: tuple[str, ...]):
+    asked, bare = bough(*words, "--help"), bough(*words)
+    assert (0, asked.stdout, "") == (bare.returncode, bare.stdout, bare.stderr)
+
+
 def test_starting_imports_nothing_heavy():
     code = (
         "import sys\nfrom bough.cli.main import run\n"

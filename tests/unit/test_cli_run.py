@@ -55,6 +55,15 @@ def test_while_it_waits_the_reason_is_told_once(bough: Osmo, accepting: Answerin
     assert (0, "", "") == bough(*RUN, "--quiet", "true")
 
 
+def test_a_warning_that_it_may_never_start_is_told_to_the_quiet_too(bough: Osmo, server: Answering):
+    server.answer(
+        "POST", SUBMIT, {"name": "x-1", "overview": "o", "warnings": ["no node has 3 GPUs."]}
+    )
+    tells(server, "COMPLETED")
+    server.answer("GET", "/api/workflow/x-1/logs", b"")
+    assert (0, "", "WARNING: no node has 3 GPUs.\n") == bough(*RUN, "--quiet", "true")
+
+
 def test_what_is_submitted_is_what_was_asked_for(bough: Osmo, accepting: Answering, tmp_path: Path):
     tells(accepting, "COMPLETED")
     accepting.answer("GET", "/api/workflow/x-1/logs", b"")

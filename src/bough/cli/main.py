@@ -197,6 +197,10 @@ def _run(arguments: list[str], name: str, screen: Screen) -> int:
             terminal_width=max(min(terminal_columns(), _WIDEST) - 2, _NARROWEST),
         )
         return code if isinstance(code, int) else DONE
+    except click.exceptions.NoArgsIsHelpError as error:
+        # A group without a command is a question, not a mistake.
+        click.echo(error.format_message())
+        return DONE
     except click.UsageError as error:
         echo_usage_error(error)
         return ERROR

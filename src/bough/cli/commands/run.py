@@ -107,7 +107,7 @@ class RunCommand(Command):
     "--quiet",
     "-q",
     is_flag=True,
-    help="Print only the command's own output, and why it could not be run.",
+    help="Print only the command's own output, warnings, and why it could not be run.",
 )
 @click.option("--save", metavar="FILE", help="Write the workflow that is submitted to a new FILE.")
 @click.option("--dry-run", is_flag=True, help="Only print the workflow.")
@@ -142,9 +142,9 @@ def run(
         priority=options["priority"],
         query={"label": list(options["labels"]), **uploaded},
     )
-    if not quiet:
-        for warning in answer.warnings:
-            click.echo(printable(f"WARNING: {warning}"), err=True)
+    # Quiet or not: it may never start, and then nothing else would ever be said.
+    for warning in answer.warnings:
+        click.echo(printable(f"WARNING: {warning}"), err=True)
     if detach:
         echo(answer, format_type, render_submitted, indent=4)
         return

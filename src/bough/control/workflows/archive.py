@@ -120,9 +120,8 @@ def not_found(connection: sa.Connection, name: str) -> NotFound:
     if array is None:
         return NotFound(f"Workflow {name} not found.")
     return NotFound(
-        f"{array.array_id} is an array of {array.count} workflows; name one of them, as "
-        f"{array.array_id}-{array.first_number}.",
-        hint=f"see all of it with: bough workflow query {array.array_id}",
+        f"{array.array_id} is an array of {array.count} workflows; name one of them.",
+        hint=f"they are listed by: bough workflow query {array.array_id}",
     )
 
 
