@@ -84,15 +84,18 @@ def test_requests_without_a_user_keep_no_user_waiting():
     assert ANONYMOUS == obstacle.most
 
 
-def test_who_waits_for_far_too_much_is_told_so():
+@pytest.mark.parametrize("workers", [1, 4])
+def test_who_waits_for_far_too_much_is_told_so(workers: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(concurrency_limits._Together, "workers", workers)
+    at_once, waiting = AT_ONCE // workers, WAITING // workers
     obstacle = Obstacle()
 
     async def run() -> None:
         async with anyio.create_task_group() as group:
-            for _ in range(AT_ONCE + WAITING):
+            for _ in range(at_once + waiting):
                 group.start_soon(run_limited, "greedy", obstacle)
-            await anyio.to_thread.run_sync(obstacle.expect, AT_ONCE)
-            with pytest.raises(Throttled, match="greedy waits for 200 answers already"):
+            await anyio.to_thread.run_sync(obstacle.expect, at_once)
+            with pytest.raises(Throttled, match=f"greedy waits for {waiting} answers"):
                 await run_limited("greedy", lambda: None)
             obstacle.gone.set()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -67,6 +68,17 @@ class House:
 
     def pass_on(self, worker: int, message: ForSession, connection: socket.socket) -> None:
         give(self._hands[worker], message, connection)
+
+    def await_unread(self, worker: int) -> None:
+        """Wait until a worker has something to read."""
+        assert select.select([self._hands[worker]], [], [], PATIENCE_S)[0]
+
+    def die_at_once_after(self, worker: int, count: int) -> None:
+        """A worker says how many it has taken, and is gone before the dispatcher hears it."""
+        with self.dispatcher._lock:
+            self.say_taken(worker, count)
+            self._hands.pop(worker).close()
+        self.dispatcher.leave(worker)
 
     def die(self, worker: int) -> None:
         self._hands.pop(worker).close()
@@ -138,6 +150,24 @@ def test_what_a_dead_worker_has_taken_is_not_served_again(house: House):
     # Its client learns that it is gone: no process has it any more.
     assert b"" == client.recv(100)
     assert house.given(1) is None
+
+
+def test_what_a_worker_said_before_its_end_is_heard_though_it_left_something_unread(house: House):
+    house.join(0)
+    taken = house.connect(b"for the first")
+    with house.await_given(0) as first:
+        assert b"for the first" == first.recv(100)
+    left = house.connect(b"not taken")
+    house.await_unread(0)
+    house.die_at_once_after(0, 1)
+    house.join(1)
+    found = house.await_given(1)
+    assert b"not taken" == found.recv(100)
+    found.sendall(b"an answer")
+    assert b"an answer" == left.recv(100)
+    assert house.given(1) is None
+    # Its client learns that it is gone.
+    assert b"" == taken.recv(100)
 
 
 def test_a_worker_that_takes_nothing_gets_one_connection_and_others_the_rest(

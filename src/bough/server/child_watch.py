@@ -210,9 +210,9 @@ class ChildWatch:
         self._line = line = Line(ours, int(START_S / PART_S))
         self._may_begin.wait()
         with suppress(OSError):
+            # One that is told to end from now on is told so by `tell_to_stop`, which has the line.
+            # A second `Stop` would mean that it waits for no request.
             line.send(Stop() if self._ends else self._begin_message())
-            if self._ends:
-                line.send(Stop())
         return line
 
     def _send(self, message: msgspec.Struct) -> bool:

@@ -89,8 +89,9 @@ async def run_limited(user: str, work: Callable[[], Result], at_once: int = AT_O
     if not user:
         return await to_thread.run_sync(work, limiter=limits.anonymous)
     own = limits.of(user, at_once)
-    if own.statistics().tasks_waiting >= part_of(WAITING):
-        raise Throttled(f"{user} waits for {WAITING} answers already; try again.")
+    most = part_of(WAITING)
+    if own.statistics().tasks_waiting >= most:
+        raise Throttled(f"{user} waits for {most} answers already; try again.")
     async with own:
         return await to_thread.run_sync(work)
 

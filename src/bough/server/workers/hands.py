@@ -61,7 +61,12 @@ def give(hands: socket.socket, message: Handed, connection: socket.socket | None
 def receive(hands: socket.socket) -> tuple[Handed, socket.socket | None] | None:
     """Read a message; `None`: there is none now. Raises `EOFError` if the other end is gone."""
     try:
-        content, descriptors, _, _ = socket.recv_fds(hands, _MOST_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
+        try:
+            content, descriptors = _read(hands)
+        except ConnectionResetError:
+            # The other end is gone and has not read everything. What it said before comes after
+            # this error, which is reported once.
+            content, descriptors = _read(hands)
     except (BlockingIOError, InterruptedError):
         return None
     except OSError:
@@ -72,6 +77,11 @@ def receive(hands: socket.socket) -> tuple[Handed, socket.socket | None] | None:
         raise EOFError
     connection = socket.socket(fileno=descriptors[0]) if descriptors else None
     return _HANDED.decode(content), connection
+
+
+def _read(hands: socket.socket) -> tuple[bytes, list[int]]:
+    content, descriptors, _, _ = socket.recv_fds(hands, _MOST_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
+    return content, descriptors
 
 
 def drop(connection: socket.socket | None) -> None:

@@ -66,6 +66,9 @@ class WorkerServer(HttpServer):
         self._hands = hands
         self._link = link
         self._taken = 0
+        self._said = 0
+        #: Taken, and the server does not know it yet.
+        self._unsaid: list[socket.socket] = []
         self._beginning: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -80,6 +83,9 @@ class WorkerServer(HttpServer):
         asyncio.get_running_loop().remove_reader(self._hands.fileno())
         # What is not taken by now goes to another worker.
         self._hands.close()
+        for each in self._unsaid:
+            drop(each)
+        self._unsaid.clear()
         if self._beginning:
             await asyncio.wait(self._beginning)
         await super().shutdown(sockets)
@@ -98,20 +104,33 @@ class WorkerServer(HttpServer):
     def _begin(
         self, said: NewConnection | Taken | ForSession, connection: socket.socket | None
     ) -> None:
-        if connection is None:
-            return
-        if isinstance(said, ForSession):
-            self._sessions.arrive(connection, said.told)
-        elif isinstance(said, NewConnection):
+        if isinstance(said, NewConnection):
             self._taken += 1
-            # Before anything of it is read: the server may give what was not taken to another.
-            with suppress(BlockingIOError):
-                give(self._hands, Taken(self._taken))
-            task = asyncio.create_task(self._serve_connection(connection))
-            self._beginning.add(task)
-            task.add_done_callback(self._beginning.discard)
+            if connection is None:
+                # It counts all the same: the server counts what it gave.
+                LOG.error("too many files are open: a new connection is closed")
+            else:
+                self._unsaid.append(connection)
+            self._say_taken()
+        elif isinstance(said, ForSession) and connection is not None:
+            self._sessions.arrive(connection, said.told)
         else:
             drop(connection)
+
+    def _say_taken(self) -> None:
+        """Say how many were taken, and begin with these."""
+        # Before anything of them is read: the server may give what was not taken to another.
+        try:
+            give(self._hands, Taken(self._taken))
+        except OSError:
+            # It does not hear now; with the next connection or beat it is tried again.
+            return
+        self._said = self._taken
+        for each in self._unsaid:
+            task = asyncio.create_task(self._serve_connection(each))
+            self._beginning.add(task)
+            task.add_done_callback(self._beginning.discard)
+        self._unsaid.clear()
 
     async def _serve_connection(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -134,6 +153,8 @@ class WorkerServer(HttpServer):
     async def _beat(self) -> None:
         while True:
             self._link.tell(Beat())
+            if self._said < self._taken:
+                self._say_taken()
             await asyncio.sleep(BEAT_S)
 
 
