@@ -237,7 +237,7 @@ def test_a_worker_that_is_told_to_end_is_replaced(site: Site):
     os.kill(before[0], signal.SIGTERM)
     site.server.until(lambda: before[0] not in site.workers)
     site.server.until(site.all_work)
-    assert "ended with exit code 0; it is started again" in site.server.log
+    assert "ended with exit code 0; restarting it" in site.server.log
 
 
 def test_lines_of_the_log_name_the_worker(site: Site):
