@@ -67,9 +67,13 @@ class Worker:
         for _ in range(5):
             await anyio.to_thread.run_sync(self._line.read, FROM_WORKER)
 
+    def await_given(self) -> None:
+        """Wait until it is given something, which it has then not taken."""
+        assert select.select([self.theirs], [], [], PATIENCE_S)[0]
+
     def take(self) -> None:
         """Take what it is given, as soon as there is something."""
-        assert select.select([self.theirs], [], [], PATIENCE_S)[0]
+        self.await_given()
         self.server._take()
 
 
@@ -90,6 +94,8 @@ def test_a_connection_that_comes_while_no_file_can_be_opened_is_closed_and_other
     async def run(listener: socket.socket) -> None:
         async with worker.answering():
             with _connected(listener) as lost:
+                # The dispatcher of this process needs a file to accept it.
+                worker.await_given()
                 with _no_more_files():
                     worker.take()
                 assert b"" == await anyio.to_thread.run_sync(lost.recv, 100)
