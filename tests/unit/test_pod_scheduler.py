@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,10 +19,15 @@ from bough.kube.listening import parse_listen
 from bough.kube.watching import Follower, Relisted
 from bough.model.snapshot import Progress
 from bough.pod_scheduler import kinds
-from bough.pod_scheduler.binder import Batch, Binder, BindResult
+from bough.pod_scheduler.binder import Binder, BindResult
 from bough.pod_scheduler.cluster import ClusterView
-from bough.pod_scheduler.decision_seal import DecisionSeal
-from bough.pod_scheduler.decisions import PlacedPod, read_decision, unfinished, write_decision
+from bough.pod_scheduler.decisions import (
+    Batch,
+    PlacedPod,
+    read_decisions,
+    unfinished,
+    write_decisions,
+)
 from bough.pod_scheduler.evictor import Ending, EndResult, Evictor
 from bough.pod_scheduler.lease import LeaseHolder, LeaseTimes
 from bough.pod_scheduler.status_text import native_status, telling
@@ -45,32 +49,28 @@ def _close_connections() -> Iterator[None]:
 # Decisions
 
 
-def test_a_decision_is_read_as_it_was_written_and_other_texts_say_nothing() -> None:
-    placed = (PlacedPod("ml/a", "1", "n"), PlacedPod("ml/b", "2", "m"))
-    assert placed == read_decision(write_decision(placed))
-    assert [(), (), ()] == [read_decision(text) for text in ("", "{", '{"a": 1}')]
+def test_decisions_are_read_as_they_were_written_and_other_texts_say_nothing() -> None:
+    decisions = {
+        "ml/g": (PlacedPod("ml/a", "1", "n"), PlacedPod("ml/b", "2", "m")),
+        "ml/h (native)": (PlacedPod("ml/c", "3", "n"),),
+    }
+    assert decisions == read_decisions(write_decisions(decisions))
+    assert [None] * 3 == [read_decisions(text) for text in ("", "{", '{"a": 1}')]
 
 
-SEAL = DecisionSeal.new()
+def decided(node_of_second: str = "n") -> dict[str, tuple[PlacedPod, ...]]:
+    return {"ml/g": (PlacedPod("ml/a", "1", "n"), PlacedPod("ml/b", "2", node_of_second))}
 
 
-def half_bound(
-    gpus: int = 2, node_of_second: str = "n", seal: str | None = None, **second: Any
-) -> ClusterView:
-    """A gang of two, decided for one node, of which the first pod is bound."""
+def half_bound(gpus: int = 2, **second: Any) -> ClusterView:
+    """A gang of two of which the first pod is bound."""
     view = ClusterView("bough")
-    placed = (PlacedPod("ml/a", "1", "n"), PlacedPod("ml/b", "2", node_of_second))
-    decision = write_decision(placed)
     pods = [pod("a", "1", nodeName="n"), pod("b", "2", **second)]
     group = {
         "metadata": {
             "name": "g",
             "namespace": "ml",
             "uid": "g",
-            "annotations": {
-                "bough.decision": decision,
-                "bough.decision-seal": SEAL.of("g", decision) if seal is None else seal,
-            },
         },
         "spec": {"queue": "team", "minMember": 2},
     }
@@ -98,8 +98,8 @@ def pod(name: str, uid: str, **spec: Any) -> dict[str, Any]:
     }
 
 
-def left_of(view: ClusterView) -> list[tuple[list[str], str]]:
-    found = unfinished(view, view.take(0), SEAL)
+def left_of(view: ClusterView, node_of_second: str = "n") -> list[tuple[list[str], str]]:
+    found = unfinished(view, view.take(0), decided(node_of_second))
     return [([each.pod for each in one.left], one.obstacle) for one in found]
 
 
@@ -109,29 +109,20 @@ def test_what_was_begun_and_fits_is_to_be_finished() -> None:
 
 def test_what_has_no_room_any_more_is_to_be_taken_back() -> None:
     assert [(["ml/b"], "node n has no room any more")] == left_of(half_bound(gpus=1))
-    gone = left_of(half_bound(node_of_second="gone"))
+    gone = left_of(half_bound(), "gone")
     assert [(["ml/b"], "node gone takes no pods any more")] == gone
-
-
-def test_a_decision_that_no_scheduler_sealed_is_not_carried_out() -> None:
-    decision = half_bound().groups["ml/g"].decision
-    forged = ["", "é", DecisionSeal.new().of("g", decision), SEAL.of("other", decision)]
-    forged.append(SEAL.of("g", decision.replace("ml/b", "ml/c")))
-    assert [[]] * 5 == [left_of(half_bound(seal=each)) for each in forged]
-
-
-def test_a_seal_is_kept_in_a_secret_and_what_is_no_key_is_none() -> None:
-    kept = DecisionSeal.read({"data": SEAL.field})
-    assert kept is not None
-    assert kept.is_ours("g", "{}", SEAL.of("g", "{}"))
-    short = base64.b64encode(b"short").decode()
-    others: list[dict[str, Any]] = [{}, {"data": None}, {"data": {"seal": "###"}}]
-    others.append({"data": {"seal": short}})
-    assert [None] * 4 == [DecisionSeal.read(each) for each in others]
 
 
 def test_what_was_finished_is_left_alone() -> None:
     assert [] == left_of(half_bound(nodeName="n"))
+
+
+def test_a_decision_says_nothing_about_a_later_pod_of_the_name_or_a_group_that_is_gone() -> None:
+    view = half_bound()
+    renewed = {"ml/g": (PlacedPod("ml/a", "1", "n"), PlacedPod("ml/b", "another", "n"))}
+    assert [] == list(unfinished(view, view.take(0), renewed))
+    view.hear(kinds.POD_GROUPS, Relisted([], "2"))
+    assert [] == left_of(view)
 
 
 # The lease
@@ -264,7 +255,7 @@ def bind_with(
 ) -> tuple[list[BindResult], list[tuple[str, str]]]:
     results: list[BindResult] = []
     with ScriptedApiserver(tmp_path, answer) as server:
-        binder = Binder(client_of(server), results.append, SEAL, in_flight=2)
+        binder = Binder(client_of(server), results.append, lambda *_: None, in_flight=2)
         binder.start()
         binder.bind(batch)
         wait_for(lambda: len(results) >= count)
@@ -273,28 +264,6 @@ def bind_with(
 
 
 PLACED = (PlacedPod("ml/a", "1", "n"), PlacedPod("ml/b", "2", "n"))
-
-
-def test_a_decision_is_written_before_the_first_binding(tmp_path: Path) -> None:
-    def answer(exchange: Exchange) -> None:
-        exchange.read_body()
-        exchange.answer({"metadata": {"name": "x"}})
-
-    batch = Batch("ml/g", PLACED, "ml/g", "uid", PLACED)
-    results, asked = bind_with(tmp_path, answer, batch, 2)
-    assert ["n", "n"] == [each.node for each in results]
-    assert ["PATCH", "POST", "POST"] == [method for method, _ in asked]
-
-
-def test_where_the_decision_cannot_be_written_nothing_is_bound(tmp_path: Path) -> None:
-    def answer(exchange: Exchange) -> None:
-        exchange.read_body()
-        exchange.refuse(404, "NotFound", "no such PodGroup")
-
-    batch = Batch("ml/g", PLACED, "ml/g", "uid", PLACED)
-    results, asked = bind_with(tmp_path, answer, batch, 2)
-    assert ["", ""] == [each.node for each in results]
-    assert ["PATCH"] == [method for method, _ in asked]
 
 
 def test_a_binding_without_an_answer_is_asked_for_again_and_may_have_happened(

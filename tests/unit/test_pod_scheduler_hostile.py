@@ -18,17 +18,14 @@ from bough.model.plan import Plan
 from bough.model.policy import KAI
 from bough.pod_scheduler import kinds
 from bough.pod_scheduler.cluster import ClusterView, GangKey
-from bough.pod_scheduler.decision_seal import DecisionSeal
 from bough.pod_scheduler.decisions import (
     MOST_EXPANDED,
     PlacedPod,
-    read_decision,
+    read_decisions,
     unfinished,
-    write_decision,
+    write_decisions,
 )
-
-#: All annotations of an object together, by the rules of Kubernetes.
-MOST_ANNOTATED = 256 * 1024
+from bough.pod_scheduler.records import LONGEST_TEXT
 
 
 def hear(view: ClusterView, kind: Kind[Any], *written: dict[str, Any]) -> None:
@@ -107,19 +104,16 @@ def test_a_gang_of_ten_thousand_pods_is_planned_and_its_decision_can_be_written(
     assert count == len(binds)
     uid = {f"ml/{each['metadata']['name']}": each["metadata"]["uid"] for each in pods}
     placed = [PlacedPod(each.pod, uid[each.pod], each.node) for each in binds]
-    text = write_decision(placed)
-    assert len(text) < MOST_ANNOTATED
+    text = write_decisions({"ml/large-training": tuple(placed)})
+    assert len(text) < LONGEST_TEXT
     # The next leader finds out by it what is left, with all that it needs to bind it.
     first = placed[0]
     bound = next(each for each in pods if each["metadata"]["uid"] == first.uid)
     bound["spec"]["nodeName"] = first.node
-    written = group("large-training", "ml", minMember=count)
-    seal = DecisionSeal.new()
-    sealed = seal.of("", text)
-    written["metadata"]["annotations"] = {"bough.decision": text, "bough.decision-seal": sealed}
-    hear(view, kinds.POD_GROUPS, written)
     hear(view, kinds.PODS, *pods)
-    (found,) = unfinished(view, view.take(1_000), seal)
+    decisions = read_decisions(text)
+    assert decisions is not None
+    (found,) = unfinished(view, view.take(1_000), decisions)
     assert "" == found.obstacle
     assert sorted(placed[1:]) == sorted(found.left)
 
@@ -132,11 +126,12 @@ def test_a_gang_of_ten_thousand_pods_is_planned_and_its_decision_can_be_written(
         "zlib:" + base64.b64encode(b"no").decode(),
         "zlib:" + base64.b64encode(zlib.compress(b" " * (4 * MOST_EXPANDED))).decode(),
         "[" * 100_000,
+        '{"g": ' * 100_000,
     ],
-    ids=["empty", "no base64", "not compressed", "a bomb", "deep"],
+    ids=["empty", "no base64", "not compressed", "a bomb", "deep", "deep and as expected"],
 )
-def test_a_decision_that_we_did_not_write_says_nothing(text: str) -> None:
-    assert () == read_decision(text)
+def test_decisions_that_we_did_not_write_say_nothing(text: str) -> None:
+    assert read_decisions(text) is None
 
 
 def test_parents_that_are_in_a_cycle_are_named_and_others_start() -> None:

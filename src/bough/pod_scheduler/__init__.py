@@ -9,10 +9,10 @@ cluster        what the watches report, as a snapshot; unchanged objects keep th
 pod_view       pods as last reported, and what was decided about them since
 strangers      pods that belong to no gang: what they hold on each node
 gang_maker     makes one gang from a PodGroup and its pods, or from a single pod
-quota_frame    nodes and KAI's Queues as the quota tree, rebuilt only where they changed
+snapshot_parts nodes and KAI's Queues as the quota tree, rebuilt only where they changed
 kueue_tree     the same for Kueue's Cohorts and ClusterQueues
-decision_seal  shows that a scheduler wrote such a decision, not a user
-decisions      decisions written on a PodGroup before its first bind, for the next leader to read
+decisions      what was decided about gangs, and what of it an earlier leader left half done
+records        ConfigMaps in which decisions are recorded before the first bind
 binder         sends binds, gang by gang, several requests in parallel
 evictor        evicts pods, as far as disruption budgets allow
 workers        the threads with which binder, evictor and reporter send requests

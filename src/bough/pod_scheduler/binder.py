@@ -1,8 +1,8 @@
 """Binds what was planned: gang by gang in the order of the plan, several requests in parallel.
 
-For a gang of several pods the decision is written on its PodGroup first. The loop is told the
-result for each pod: bound, or refused for good (409 and 404 are answers). A request that got no
-answer may have been carried out, so it is repeated until an answer comes.
+What is decided about gangs of several pods is recorded first. The loop is told the result for each
+pod: bound, or refused for good (409 and 404 are answers). A request that got no answer may have
+been carried out, so it is repeated until an answer comes.
 """
 
 from __future__ import annotations
@@ -16,32 +16,16 @@ from typing import NamedTuple
 from bough.errors import BoughError, NotLeading
 from bough.kube.back_off import BackOff
 from bough.kube.client import KubeClient
-from bough.kube.failures import Busy, KubeConflict, KubeNotFound, KubeRefused
-from bough.pod_scheduler.decision_seal import DecisionSeal
-from bough.pod_scheduler.decisions import PlacedPod, write_decision
-from bough.pod_scheduler.gang_maker import DECISION_ANNOTATION, SEAL_ANNOTATION
-from bough.pod_scheduler.kinds import PODS, group_at
+from bough.kube.failures import KubeConflict, KubeNotFound, is_final
+from bough.pod_scheduler.decisions import Batch, PlacedPod
+from bough.pod_scheduler.kinds import PODS
 from bough.pod_scheduler.pod_view import split_name
+from bough.pod_scheduler.records import RecordResult, RecordWrite, send_record
 from bough.pod_scheduler.workers import Workers
 
 LOG = logging.getLogger(__name__)
 #: How many requests are sent in parallel.
 IN_FLIGHT = 16
-
-
-class Batch(NamedTuple):
-    """Pods of one gang that are bound together."""
-
-    gang: str
-    pods: tuple[PlacedPod, ...]
-    #: The key of its PodGroup; empty if it has none.
-    group: str = ""
-    group_uid: str = ""
-    #: What to write on the PodGroup first: everything that is decided about the gang and not bound
-    #: yet, these pods included. Empty: write nothing.
-    decision: tuple[PlacedPod, ...] = ()
-    #: Whether other pods were evicted to make room for them.
-    nominated: bool = False
 
 
 class BindResult(NamedTuple):
@@ -55,6 +39,8 @@ class BindResult(NamedTuple):
     message: str = ""
     #: Whether an immediate retry would be refused again.
     lasting: bool = False
+    #: Whether it was not tried, as its decision could not be recorded.
+    unrecorded: bool = False
 
 
 class Binder:
@@ -64,19 +50,19 @@ class Binder:
         self,
         client: KubeClient,
         told: Callable[[BindResult], object],
-        seal: DecisionSeal,
+        recorded: Callable[[RecordWrite, RecordResult], object],
         within_s: int = 0,
         in_flight: int = IN_FLIGHT,
     ) -> None:
         """told:  called with the result for each pod, from any thread.
 
-        seal:  of the decisions that are written.
+        recorded:  called with the result of each record, from any thread.
 
         within_s:  how long the apiserver may work on a request.
         """
         self._client = client
         self._told = told
-        self._seal = seal
+        self._recorded = recorded
         self._within_s = within_s
         self._workers = Workers(in_flight, "kube-bind")
         self._lock = threading.Lock()
@@ -92,6 +78,12 @@ class Binder:
             self._waiting += len(batch.pods)
         self._workers.put(partial(self._begin, batch))
 
+    def bind_recorded(self, write: RecordWrite) -> None:
+        """Record what was decided, and then bind it: all batches, in their order."""
+        with self._lock:
+            self._waiting += sum(len(batch.pods) for batch in write.batches)
+        self._workers.put(partial(self._record, write))
+
     @property
     def waiting(self) -> int:
         """How many pods have no result yet."""
@@ -103,13 +95,23 @@ class Binder:
         with self._lock:
             self._waiting = 0
 
+    def _record(self, write: RecordWrite) -> None:
+        try:
+            result = send_record(self._client, write, self._workers.pause)
+        except Exception:
+            LOG.exception("a record failed")
+            result = RecordResult("", "it failed", lasting=True)
+        for batch in write.batches:
+            if not result.message or not batch.decision:
+                self._workers.put(partial(self._begin, batch))
+                continue
+            for each in batch.pods:
+                why, lasting = result.message, result.lasting
+                self._answer(BindResult(batch, each, "", why, lasting, unrecorded=True))
+        self._recorded(write, result)
+
     def _begin(self, batch: Batch) -> None:
-        why, lasting = ("", False) if not batch.decision else self._write(batch)
-        if not why:
-            self._workers.go_on(partial(self._finish, batch, each) for each in batch.pods)
-            return
-        for each in batch.pods:
-            self._answer(BindResult(batch, each, "", why, lasting))
+        self._workers.go_on(partial(self._finish, batch, each) for each in batch.pods)
 
     def _finish(self, batch: Batch, placed: PlacedPod) -> None:
         try:
@@ -123,27 +125,6 @@ class Binder:
         with self._lock:
             self._waiting -= 1
         self._told(result)
-
-    def _write(self, batch: Batch) -> tuple[str, bool]:
-        """Write a decision on its PodGroup; return why that failed, and whether that will last."""
-        at = group_at(batch.group)
-        decision = write_decision(batch.decision)
-        seal = self._seal.of(batch.group_uid, decision)
-        annotations = {DECISION_ANNOTATION: decision, SEAL_ANNOTATION: seal}
-        body = {"metadata": {"uid": batch.group_uid, "annotations": annotations}}
-        back_off = BackOff()
-        while True:
-            try:
-                self._client.patch(at.kind, at.name, body, at.namespace)
-            except (KubeConflict, KubeNotFound) as answer:
-                return answer.message, False
-            except NotLeading as lost:
-                return lost.message, False
-            except BoughError as error:
-                if _is_final(error) or self._workers.pause(back_off.wait_s()):
-                    return error.message, True
-            else:
-                return "", False
 
     def _bind(self, batch: Batch, placed: PlacedPod) -> BindResult:
         namespace, name = split_name(placed.pod)
@@ -159,7 +140,7 @@ class Binder:
             except NotLeading as lost:
                 return BindResult(batch, placed, "", lost.message)
             except BoughError as error:
-                if _is_final(error) or self._workers.pause(back_off.wait_s()):
+                if is_final(error) or self._workers.pause(back_off.wait_s()):
                     return BindResult(batch, placed, "", error.message, lasting=True)
             else:
                 return BindResult(batch, placed, placed.node)
@@ -173,10 +154,3 @@ class Binder:
             # Unknown, so the pod counts as bound until the watch says otherwise.
             return placed.node
         return (pod.spec.node_name or "") if pod.metadata.uid == placed.uid else ""
-
-
-def _is_final(error: BoughError) -> bool:
-    """Whether the same request would be refused again: it is invalid, or forbidden."""
-    if isinstance(error, Busy) or not isinstance(error, KubeRefused):
-        return False
-    return 400 <= error.status < 500

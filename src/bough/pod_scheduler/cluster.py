@@ -50,7 +50,7 @@ from bough.pod_scheduler.gang_maker import (
 )
 from bough.pod_scheduler.kueue_tree import DEFAULT_DOOR, KueueTree
 from bough.pod_scheduler.pod_view import PodView, SeenPod, holds_room
-from bough.pod_scheduler.quota_frame import NodeRow, QueueTree
+from bough.pod_scheduler.snapshot_parts import NodeRow, QueueTree
 from bough.pod_scheduler.strangers import OTHERS, Strangers
 
 Heard = Relisted[Any] | WatchEvent[Any]
@@ -299,10 +299,11 @@ class ClusterView:
     def _place_stranger(self, name: str) -> None:
         """Count a pod on its node if it belongs to no gang; otherwise stop counting it."""
         pod = self.pods.seen.get(name)
-        member = None if pod is None else self.pods.member(pod)
-        if pod is None or member is None or self._is_planned(pod):
+        if pod is None or self._is_planned(pod):
             self._strangers.remove(name)
-        elif holds_room(member.pod):
+            return
+        member = self.pods.member(pod)
+        if holds_room(member.pod):
             self._strangers.put(name, member.pod.node or "", member.pod.requests)
         elif pod.expected_at and not pod.ours:
             # Another scheduler evicts pods for it: the room that this frees is not ours to give.

@@ -1,13 +1,13 @@
-"""A decision about a gang, written on its PodGroup before the first of its pods is bound.
+"""What was decided about gangs, and what of it an earlier leader left half done.
 
-This way no gang stays half-bound: the next leader reads what was decided, and finishes it where
-the nodes still have room, or else takes all of it back.
+Decisions are recorded before the first pod is bound (`records`). This way no gang stays
+half-bound: the next leader reads what was decided, and finishes it where the nodes still have room,
+or else takes all of it back.
 """
 
 from __future__ import annotations
 
 import base64
-import logging
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -18,16 +18,15 @@ from bough.model.cluster import Node, Resources
 from bough.model.gang import PodState
 from bough.model.snapshot import Snapshot
 from bough.pod_scheduler.cluster import ClusterView, GangKey
-from bough.pod_scheduler.decision_seal import DecisionSeal
-from bough.pod_scheduler.gang_maker import SeenGroup
 from bough.pod_scheduler.pod_view import SeenPod, holds_room
 
-LOG = logging.getLogger(__name__)
-#: All annotations of an object share 256 KiB; a decision leaves some of that to others.
+#: Longer texts are compressed.
 LONGEST_PLAIN = 100_000
-#: The prefix of a compressed decision, and the largest size that it may expand to: a user
-#: who may edit PodGroups could otherwise write one that fills the memory.
-COMPRESSED, MOST_EXPANDED = "zlib:", 16 * 2**20
+#: The prefix of compressed decisions, and the largest size that they may expand to: a record that
+#: was tampered with could otherwise fill the memory.
+COMPRESSED, MOST_EXPANDED = "zlib:", 64 * 2**20
+#: Little time for most of what can be saved: pods wait for it.
+COMPRESSION_LEVEL = 1
 #: Enough of a uid to tell a pod from an earlier pod of the same name: uids are random.
 UID_LENGTH = 8
 
@@ -38,6 +37,24 @@ class PlacedPod(NamedTuple):
     pod: str
     uid: str
     node: str
+
+
+#: For each PodGroup, by its key: what was decided about its pods.
+Decisions = Mapping[str, tuple[PlacedPod, ...]]
+
+
+class Batch(NamedTuple):
+    """Pods of one gang that are bound together."""
+
+    gang: str
+    pods: tuple[PlacedPod, ...]
+    #: The key of its PodGroup; empty if it has none.
+    group: str = ""
+    #: What to record first: everything that is decided about the gang and not bound yet, these pods
+    #: included. Empty: record nothing.
+    decision: tuple[PlacedPod, ...] = ()
+    #: Whether other pods were evicted to make room for them.
+    nominated: bool = False
 
 
 class Unfinished(NamedTuple):
@@ -52,57 +69,81 @@ class Unfinished(NamedTuple):
     obstacle: str
 
 
+class Standing(NamedTuple):
+    """How far a decision is carried out, with what was decided since."""
+
+    #: Whether some of its pods wait, and whether some have a node.
+    waits: bool
+    placed: bool
+
+
 class _WrittenPod(msgspec.Struct, frozen=True):
     uid: str
     node: str
 
 
-def write_decision(placed: Iterable[PlacedPod]) -> str:
-    """A decision as the text of an annotation; one about thousands of pods is compressed."""
-    pods = {each.pod: _WrittenPod(each.uid, each.node) for each in placed}
-    plain = msgspec.json.encode(pods, order="sorted")
+def write_decisions(decisions: Decisions) -> str:
+    """Decisions as a text; that of a thousand pods is compressed."""
+    plain = _encoded(decisions, None)
     if len(plain) <= LONGEST_PLAIN:
         return plain.decode()
-    pods = {name: _WrittenPod(each.uid[:UID_LENGTH], each.node) for name, each in pods.items()}
-    plain = msgspec.json.encode(pods, order="sorted")
-    return COMPRESSED + base64.b64encode(zlib.compress(plain, 9)).decode()
+    packed = zlib.compress(_encoded(decisions, UID_LENGTH), COMPRESSION_LEVEL)
+    return COMPRESSED + base64.b64encode(packed).decode()
 
 
-def read_decision(text: str) -> tuple[PlacedPod, ...]:
-    """The decision in an annotation; empty if we cannot have written it."""
+def _encoded(decisions: Decisions, uid_length: int | None) -> bytes:
+    written = {
+        group: {each.pod: _WrittenPod(each.uid[:uid_length], each.node) for each in placed}
+        for group, placed in decisions.items()
+    }
+    return msgspec.json.encode(written)
+
+
+def read_decisions(text: str) -> Decisions | None:
+    """The decisions in a text; `None` if we cannot have written it."""
     try:
         plain = _expanded(text) if text.startswith(COMPRESSED) else text.encode()
-        found = msgspec.json.decode(plain, type=dict[str, _WrittenPod]) if plain else {}
-    except (msgspec.MsgspecError, ValueError, zlib.error):
-        return ()
-    return tuple(PlacedPod(name, each.uid, each.node) for name, each in found.items())
+        found = msgspec.json.decode(plain, type=dict[str, dict[str, _WrittenPod]])
+    except (msgspec.MsgspecError, ValueError, RecursionError, zlib.error):
+        return None
+    return {
+        group: tuple(PlacedPod(name, each.uid, each.node) for name, each in pods.items())
+        for group, pods in found.items()
+    }
 
 
 def _expanded(text: str) -> bytes:
-    """Decompress a decision, up to the size that we would have written."""
+    """Decompress decisions, up to the size that we would have written."""
     packed = base64.b64decode(text.removeprefix(COMPRESSED), validate=True)
     return zlib.decompressobj().decompress(packed, MOST_EXPANDED)
 
 
-def unfinished(view: ClusterView, snapshot: Snapshot, seal: DecisionSeal) -> Iterator[Unfinished]:
+def standing(view: ClusterView, decision: Iterable[PlacedPod]) -> Standing:
+    """How far a decision is carried out; a pod that is being bound counts as placed."""
+    waits = placed = False
+    for each in decision:
+        pod = view.pods.seen.get(each.pod)
+        if pod is None or not _is_meant(pod.uid, each.uid):
+            continue
+        state = view.pods.member(pod).pod.state
+        waits = waits or state is PodState.PENDING
+        placed = placed or state in (PodState.RUNNING, PodState.RELEASING)
+    return Standing(waits, placed)
+
+
+def unfinished(view: ClusterView, snapshot: Snapshot, decisions: Decisions) -> Iterator[Unfinished]:
     """The decisions of earlier leaders that were only partly carried out, by name of the PodGroup.
 
-    Room that one of them gets is no longer free for those after it. What is not sealed was written
-    by a user: such a gang is planned like any other.
+    Room that one of them gets is no longer free for those after it.
     """
-    free = _free(snapshot)
+    free: dict[str, Resources] | None = None
     nodes = {node.name: node for node in snapshot.nodes}
-    for name in sorted(view.groups):
-        group = view.groups[name]
-        found = _left(view, name, group)
+    for name in sorted(decisions):
+        found = _left(view, name, decisions[name]) if name in view.groups else None
         if found is None:
             continue
-        if not seal.is_ours(group.uid, group.decision, group.seal):
-            LOG.warning(
-                "PodGroup %s: ignoring a decision that no scheduler of this name made", name
-            )
-            continue
         left, bound = found
+        free = _free(snapshot) if free is None else free
         obstacle = _obstacle(view, name, left, nodes, free)
         if not obstacle:
             for each in left:
@@ -111,11 +152,11 @@ def unfinished(view: ClusterView, snapshot: Snapshot, seal: DecisionSeal) -> Ite
 
 
 def _left(
-    view: ClusterView, name: str, group: SeenGroup
+    view: ClusterView, name: str, decision: Iterable[PlacedPod]
 ) -> tuple[tuple[PlacedPod, ...], tuple[SeenPod, ...]] | None:
     left: list[PlacedPod] = []
     bound: list[SeenPod] = []
-    for each in read_decision(group.decision):
+    for each in decision:
         pod = view.pods.seen.get(each.pod)
         if pod is None or not _is_meant(pod.uid, each.uid):
             continue

@@ -22,10 +22,6 @@ from bough.model.problem import Problem, Severity
 
 #: The annotation that says since when a gang has run with less than it needs.
 STALE_ANNOTATION = "kai.scheduler/stale-podgroup-timestamp"
-#: The annotation with a decision, written before its first pod is bound.
-DECISION_ANNOTATION = "bough.decision"
-#: The annotation that shows that a scheduler wrote that decision, not a user.
-SEAL_ANNOTATION = "bough.decision-seal"
 
 
 class SeenGroup(NamedTuple):
@@ -36,9 +32,6 @@ class SeenGroup(NamedTuple):
     #: What is wrong with single fields.
     problems: tuple[Problem, ...] = ()
     stale_since_ms: int | None = None
-    #: A decision that was written on it and may not be fully carried out.
-    decision: str = ""
-    seal: str = ""
     status: LivePodGroupStatus = LivePodGroupStatus()
     #: The LocalQueue of Kueue that it names; empty if none.
     door: str = ""
@@ -65,8 +58,6 @@ def read_group(written: LivePodGroup | LiveNativePodGroup) -> SeenGroup:
         written.metadata.uid or "",
         read.problems,
         live_time_ms(annotations.get(STALE_ANNOTATION)),
-        annotations.get(DECISION_ANNOTATION, ""),
-        annotations.get(SEAL_ANNOTATION, ""),
         written.status,
         (written.metadata.labels or {}).get(DOOR_LABEL, ""),
     )

@@ -13,6 +13,7 @@ import yaml
 from bough.pod_grouper.kinds import FOLLOWED
 from bough.pod_scheduler.definitions import definitions
 from bough.pod_scheduler.kinds import KUEUES
+from bough.pod_scheduler.records import slot_names
 from bough.pod_scheduler.scheduler import lease_name
 from bough.version import VERSION
 
@@ -80,7 +81,9 @@ def rights(
         _rule("coordination.k8s.io", ("leases",), ("create",)),
         _rule("coordination.k8s.io", ("leases",), ("get", "update"), (name,)),
         _rule("", ("secrets",), ("create",)),
-        _rule("", ("secrets",), ("get", "patch"), (name,)),
+        _rule("", ("secrets",), ("patch",), (name,)),
+        _rule("", ("configmaps",), ("create",)),
+        _rule("", ("configmaps",), ("get", "update"), slot_names(name)),
     ]
     account = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     return [

@@ -78,6 +78,8 @@ class LeaseHolder:
         self._seen: tuple[str, float] | None = None
         #: The Lease as this scheduler last wrote it; `None` if another may have changed it since.
         self._own: dict[str, Any] | None = None
+        #: How often the Lease had changed its holder when this scheduler last took it.
+        self.term = 0
         self._stopping = threading.Event()
         self._changed = threading.Condition()
         #: Why the Lease cannot be taken or renewed; empty if nothing is wrong.
@@ -168,6 +170,7 @@ class LeaseHolder:
             have seen the renewal earlier than that.
         """
         self._own = self._write(written)
+        self.term = int(written["spec"].get("leaseTransitions") or 0)
         led = self.leads
         with self._changed:
             self._held_until_s = asked_s + self.times.relied_s

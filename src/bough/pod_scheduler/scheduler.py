@@ -19,15 +19,14 @@ import msgspec
 from bough.errors import BoughError, Invalid, Unavailable
 from bough.formats.policy_file import read_policy_file, refuse_faults
 from bough.kube.client import KubeClient, Patch
-from bough.kube.failures import Busy, KubeNotFound, KubeRefused
 from bough.kube.kubeconfig import find_access
 from bough.model.policy import KAI, KUEUE
 from bough.pod_scheduler import questions
 from bough.pod_scheduler.counters import Counters
-from bough.pod_scheduler.decision_seal import DecisionSeal
 from bough.pod_scheduler.kinds import SECRETS
 from bough.pod_scheduler.lease import LeaseHolder, LeaseTimes
 from bough.pod_scheduler.listener import Listener, Reply, Routes
+from bough.pod_scheduler.records import DecisionRecords
 from bough.pod_scheduler.session import Session, Settings
 
 LOG = logging.getLogger(__name__)
@@ -119,15 +118,12 @@ class Scheduler:
     def _lead(self, stopping: threading.Event) -> None:
         # The guard refuses to send a write once another scheduler may hold the Lease.
         client = KubeClient(self._client.access, IN_FLIGHT, guard=self._holder.demand)
-        seal = self._find_seal(client, stopping)
-        if seal is None:
-            seal = DecisionSeal.new()
-            # Before the first decision: without it, the next leader would not know that as ours.
-            self._publish(client, seal)
-        session = Session(client, self._holder, self._settings, self._counters, seal)
+        name, where = lease_name(self._options.scheduler_name), self._options.lease_namespace
+        records = DecisionRecords(client, where, name, self._holder)
+        session = Session(client, self._holder, self._settings, self._counters, records)
         self._session = session
         # In a thread of its own, so that no pod waits for it.
-        publishing = threading.Thread(target=self._publish, args=(client, seal), daemon=True)
+        publishing = threading.Thread(target=self._publish, args=(client,), daemon=True)
         try:
             publishing.start()
             session.run(stopping)
@@ -138,27 +134,10 @@ class Scheduler:
             self._session = None
             client.close()
 
-    def _find_seal(self, client: KubeClient, stopping: threading.Event) -> DecisionSeal | None:
-        """The seal of the leader before, by which its decisions are known.
-
-        Without the right to read it, what that leader left half-bound is planned like other gangs.
-        """
-        name, where = lease_name(self._options.scheduler_name), self._options.lease_namespace
-        while True:
-            try:
-                return DecisionSeal.read(client.get(SECRETS, name, where))
-            except KubeNotFound:
-                return None
-            except BoughError as error:
-                LOG.warning("the Secret %s cannot be read: %s", name, error.message)
-                final = isinstance(error, KubeRefused) and not isinstance(error, Busy)
-                if final or stopping.wait(1.0) or not self._holder.leads:
-                    return None
-
-    def _publish(self, client: KubeClient, seal: DecisionSeal) -> None:
+    def _publish(self, client: KubeClient) -> None:
         """Publish the token in a Secret, so that those who may read the Secret may ask."""
         name = lease_name(self._options.scheduler_name)
-        data = {"token": base64.b64encode(self._token.encode()).decode(), **seal.field}
+        data = {"token": base64.b64encode(self._token.encode()).decode()}
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
         where = self._options.lease_namespace
         try:

@@ -6,6 +6,7 @@ memo are used under one lock, by the loop and by questions.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
@@ -31,14 +32,14 @@ from bough.model.policy import Policy
 from bough.model.snapshot import Progress, Snapshot
 from bough.model.words import OBJECT_WORDS
 from bough.pod_grouper.grouper import Grouper
-from bough.pod_scheduler.binder import Batch, Binder, BindResult
+from bough.pod_scheduler.binder import Binder, BindResult
 from bough.pod_scheduler.cluster import ClusterView, GangKey, Heard
 from bough.pod_scheduler.counters import Counters
-from bough.pod_scheduler.decision_seal import DecisionSeal
-from bough.pod_scheduler.decisions import PlacedPod, Unfinished, read_decision, unfinished
+from bough.pod_scheduler.decisions import Batch, PlacedPod, Unfinished, standing, unfinished
 from bough.pod_scheduler.evictor import Ending, EndResult, Evictor
 from bough.pod_scheduler.kinds import ECHOING, WATCHED, WATCHED_WITH_KUEUE
 from bough.pod_scheduler.lease import LeaseHolder
+from bough.pod_scheduler.records import Course, DecisionRecords, RecordResult, RecordWrite
 from bough.pod_scheduler.reporter import Reporter
 
 LOG = logging.getLogger(__name__)
@@ -49,9 +50,13 @@ SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.5
 #: The shortest pause while pods are being bound: most events then only confirm the binds. The more
 #: pods wait for their bind, the longer, as what is decided now is bound after them.
 BINDING_PAUSE_S, LONGEST_BINDING_PAUSE_S, PAUSE_FOR_EACH_S = 0.05, 0.25, 0.0005
+#: How long no plan is made at most while all that is heard is that pods were bound.
+LONGEST_REST_S = 5.0
 #: How long a pod that could not be bound keeps its place: by then the watch has shown why, or, if
 #: the failure is lasting, its cause may be gone.
 KEPT_S, KEPT_LASTING_S = 0.5, 10.0
+#: How long to wait at most before records are read again, as a missing right may be there by then.
+LONGEST_WAIT_S = 5.0
 #: How long requests in flight may take at shutdown.
 PATIENCE_S = 8.0
 
@@ -76,10 +81,10 @@ class Session:
         holder: LeaseHolder,
         settings: Settings,
         counters: Counters,
-        seal: DecisionSeal,
+        records: DecisionRecords,
     ) -> None:
         self._client = client
-        self._seal = seal
+        self._records = records
         self._holder = holder
         self._settings = settings
         self._counters = counters
@@ -100,7 +105,9 @@ class Session:
         )
         watched = WATCHED_WITH_KUEUE if settings.kueue else WATCHED
         self._followers = [self._follower(kind) for kind in watched]
-        self._binder = Binder(client, self._heard_of_bind, seal, holder.times.within_s)
+        self._binder = Binder(
+            client, self._heard_of_bind, self._heard_of_record, holder.times.within_s
+        )
         self._evictor = Evictor(client, self._heard_of_end, holder.times.within_s)
         self._reporter = Reporter(client, counters, lambda: self._binder.waiting)
         #: What each plan hands to the next one.
@@ -116,6 +123,9 @@ class Session:
         #: Whether the first plan is being carried out; whether what became of it must be heard, as
         #: a pod could not be bound or was told to end.
         self._began = self._needs_news = False
+        #: When the last plan was made, whether anything is left to decide after it, and whether
+        #: something was heard since that a plan may depend on.
+        self._planned_s, self._settled, self._news = 0.0, False, True
         #: When the loop last made progress.
         self.beat_s = time.monotonic()
 
@@ -129,7 +139,8 @@ class Session:
         if self._grouper is not None:
             self._grouper.start()
         try:
-            if self._wait_for_lists(stopping):
+            # Records are read while the lists are on their way.
+            if self._read_records(stopping) and self._wait_for_lists(stopping):
                 with self.looking():
                     self._recover()
                 self._go_on(stopping)
@@ -144,8 +155,12 @@ class Session:
 
     @property
     def failures(self) -> list[str]:
-        """Why kinds cannot be followed; a missing optional kind is not a failure."""
-        return [each.failure for each in self._followers if each.failure]
+        """Why kinds cannot be followed, or decisions not be recorded.
+
+        A missing optional kind is not a failure.
+        """
+        found = [self._records.failure, *(each.failure for each in self._followers)]
+        return [each for each in found if each]
 
     @contextmanager
     def looking(self) -> Generator[None]:
@@ -154,6 +169,13 @@ class Session:
             yield
 
     # The loop
+
+    def _read_records(self, stopping: threading.Event) -> bool:
+        def gives_up(wait_s: float) -> bool:
+            self.beat_s = time.monotonic()
+            return stopping.wait(min(wait_s, LONGEST_WAIT_S)) or not self._holder.leads
+
+        return self._records.read(gives_up)
 
     def _wait_for_lists(self, stopping: threading.Event) -> bool:
         for follower in self._followers:
@@ -172,11 +194,21 @@ class Session:
         while not stopping.is_set() and self._holder.leads:
             started_s = time.thread_time()
             with self.looking():
-                self._cycle()
+                self.beat_s = time.monotonic()
+                if self._can_rest():
+                    self.take_in()
+                    self._record()
+                else:
+                    self._cycle()
             pause_s = time.thread_time() - started_s
             stopping.wait(min(max(pause_s, self._least_pause_s()), LONGEST_PAUSE_S))
             self._bell.wait(TICK_S)
             self._bell.clear()
+
+    def _can_rest(self) -> bool:
+        """Whether another plan can wait: nothing waits, and all news is that pods were bound."""
+        settled = self._settled and not (self._news or self._kept) and self._binder.waiting > 0
+        return settled and time.monotonic() - self._planned_s < LONGEST_REST_S
 
     def _least_pause_s(self) -> float:
         waiting = self._binder.waiting
@@ -185,13 +217,15 @@ class Session:
         return min(max(BINDING_PAUSE_S, PAUSE_FOR_EACH_S * waiting), LONGEST_BINDING_PAUSE_S)
 
     def _cycle(self) -> None:
-        self.beat_s = time.monotonic()
+        self._planned_s = time.monotonic()
+        self._news = False
         self.take_in()
         started_s = time.perf_counter()
         snapshot = self.view.take(_now_ms(), self.progress)
         decided = plan(snapshot, self._settings.policy, self.memo)
         self._counters.planned(time.perf_counter() - started_s, decided)
         self.decided = (snapshot, decided)
+        self._settled = not (decided.waits or decided.evictions or decided.nominations)
         self._carry_out(decided)
         self._began = True
         self._note_progress(decided)
@@ -220,8 +254,14 @@ class Session:
             known = msgspec.structs.replace(before, nominated=True, places=places)
             self.progress = {**self.progress, gang: known}
 
-    def _put(self, what: Callable[[], None]) -> None:
+    def _put(self, what: Callable[[], None], *, news: bool = True) -> None:
+        """Put something into the inbox.
+
+        news:  whether a plan may depend on it.
+        """
         self._inbox.append(what)
+        if news:
+            self._news = True
         self._bell.set()
 
     def _follower(self, kind: Kind[Any]) -> Follower[Any]:
@@ -251,34 +291,58 @@ class Session:
         binds: dict[str, list[tuple[str, str]]] = {}
         for bind in decided.binds:
             binds.setdefault(bind.workload, []).append((bind.pod, bind.node))
-        for gang, places in binds.items():
-            self._bind(gang, places)
+        batches = [each for each in itertools.starmap(self._place, binds.items()) if each.pods]
+        if any(each.decision for each in batches):
+            self._records.add(batches)
+        else:
+            for each in batches:
+                self._binder.bind(each)
+        self._record()
 
-    def _bind(self, gang: str, places: list[tuple[str, str]]) -> None:
+    def _record(self) -> None:
+        """Record what waits for that, as far as there are slots; it is bound after that."""
+        while (write := self._records.next_write(self._judge)) is not None:
+            if isinstance(write, RecordWrite):
+                self._binder.bind_recorded(write)
+                continue
+            why = f"the decision about its {len(write.decision)} pods is too large to be recorded"
+            LOG.warning("PodGroup %s: %s", write.group, why)
+            for each in write.pods:
+                self._take_bind(BindResult(write, each, "", why, lasting=True, unrecorded=True))
+
+    def _judge(self, group: str, decision: tuple[PlacedPod, ...]) -> Course:
+        """What became of what was decided about a gang."""
+        stands = standing(self.view, decision)
+        kept = any(result.batch.group == group for _, result in self._kept)
+        if kept or group in self._in_flight or (stands.waits and stands.placed):
+            return Course.UNFINISHED
+        return Course.NOT_BEGUN if stands.waits else Course.OVER
+
+    def _place(self, gang: str, places: list[tuple[str, str]]) -> Batch:
+        """Count pods as bound; return what to send for them."""
         key = self.view.by_name.get(gang)
         seen = self.view.pods.seen
         placed = tuple(PlacedPod(pod, seen[pod].uid, node) for pod, node in places if pod in seen)
         if key is None or not placed:
-            return
+            return Batch(gang, ())
         for each in placed:
             self.view.bind(*each)
         nominated = self.progress.get(gang, Progress()).nominated
-        self._binder.bind(self._batch(key, gang, placed)._replace(nominated=nominated))
+        return self._batch(key, gang, placed)._replace(nominated=nominated)
 
     def _batch(self, key: GangKey, gang: str, placed: tuple[PlacedPod, ...]) -> Batch:
         """What to send for a gang.
 
-        A single pod needs no written decision: it is bound or not, and cannot be left half-bound.
+        A single pod needs no record: it is bound or not, and cannot be left half-bound.
         """
         if key.alone:
             return Batch(gang, placed)
-        group = self.view.groups[key.name]
         in_flight = self._in_flight.setdefault(key.name, {})
-        written = {each.pod for each in read_decision(group.decision)} - in_flight.keys()
+        recorded = {each.pod for each in self._records.of(key.name)} - in_flight.keys()
         in_flight.update((each.pod, each) for each in placed)
-        if len(in_flight) == 1 and not self._waits(written):
+        if len(in_flight) == 1 and not self._waits(recorded):
             return Batch(gang, placed, key.name)
-        return Batch(gang, placed, key.name, group.uid, tuple(in_flight.values()))
+        return Batch(gang, placed, key.name, tuple(in_flight.values()))
 
     def _waits(self, pods: set[str]) -> bool:
         """Whether any of these pods still waits.
@@ -352,7 +416,8 @@ class Session:
         self._put(lambda: self.view.leave_ungrouped(pod, uid, waits))
 
     def _heard_of_bind(self, result: BindResult) -> None:
-        self._put(lambda: self._take_bind(result))
+        bound = result.node == result.placed.node
+        self._put(lambda: self._take_bind(result), news=not bound)
 
     def _take_bind(self, result: BindResult) -> None:
         placed = result.placed
@@ -366,12 +431,17 @@ class Session:
             return
         self._counters.not_bound += 1
         self._needs_news = True
-        LOG.warning("%s was not bound to %s: %s", placed.pod, placed.node, result.message)
+        if not result.unrecorded:
+            LOG.warning("%s was not bound to %s: %s", placed.pod, placed.node, result.message)
         if result.node:
             self.view.bind(placed.pod, placed.uid, result.node)
             return
         kept_s = KEPT_LASTING_S if result.lasting else KEPT_S
         self._kept.append((time.monotonic() + kept_s, result))
+
+    def _heard_of_record(self, write: RecordWrite, result: RecordResult) -> None:
+        news = bool(result.message)
+        self._put(lambda: self._records.take_result(write, result), news=news)
 
     def _heard_of_end(self, result: EndResult) -> None:
         self._put(lambda: self._take_end(result))
@@ -396,7 +466,7 @@ class Session:
         self.take_in()
         self.view.take(_now_ms())
         self.progress = self.view.promised()
-        for found in unfinished(self.view, self.view.take(_now_ms()), self._seal):
+        for found in unfinished(self.view, self.view.take(_now_ms()), self._records.newest()):
             if found.obstacle:
                 self._take_back(found)
             else:

@@ -18,7 +18,7 @@ from bough.kube.client import KubeClient, Patch
 from bough.kube.failures import KubeNotFound
 from bough.kube.kubeconfig import find_access
 from bough.kube.objects import Kind, untyped
-from bough.pod_scheduler.decision_seal import DecisionSeal
+from bough.pod_scheduler.records import slot_names
 from tests.kubernetes.bed.cluster import Bed
 from tests.kubernetes.bed.objects import GPU, namespace, node, pod
 from tests.kubernetes.bed.process import Process, free_port
@@ -27,6 +27,7 @@ from tests.kubernetes.waiting import wait_for
 SYSTEM = "bough-system"
 NAME = "bough"
 ACCOUNT = f"bough-scheduler-{NAME}"
+SLOTS = slot_names(ACCOUNT)
 _KINDS: dict[str, Kind[dict[str, Any]]] = {
     "Namespace": untyped("api/v1", "namespaces", namespaced=False),
     "ServiceAccount": untyped("api/v1", "serviceaccounts"),
@@ -51,6 +52,7 @@ _KINDS: dict[str, Kind[dict[str, Any]]] = {
     "Topology": untyped("apis/kai.scheduler/v1alpha1", "topologies", namespaced=False),
     "PodDisruptionBudget": untyped("apis/policy/v1", "poddisruptionbudgets"),
     "Secret": untyped("api/v1", "secrets"),
+    "ConfigMap": untyped("api/v1", "configmaps"),
     "Lease": untyped("apis/coordination.k8s.io/v1", "leases"),
 }
 #: What one test leaves to no other.
@@ -114,17 +116,16 @@ class Scheduled:
             if document["kind"] == "ClusterRole":
                 self.apply(document)
 
-    def write_decision(
-        self, kind: str, name: str, where: str, decision: dict[str, Any], *, sealed: bool = True
-    ) -> None:
-        """A decision as a leader leaves it that ends; not sealed: as a user forges it."""
-        seal, text = DecisionSeal.new(), json.dumps(decision)
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": ACCOUNT}}
-        self.apply({**secret, "data": seal.field}, where=SYSTEM)
-        uid = self.get(kind, name, where)["metadata"]["uid"]
-        made = seal if sealed else DecisionSeal.new()
-        notes = {"bough.decision": text, "bough.decision-seal": made.of(uid, text)}
-        self.patch(kind, name, {"metadata": {"uid": uid, "annotations": notes}}, where)
+    def record_decision(self, group: str, decision: dict[str, Any]) -> None:
+        """Record a decision about a PodGroup as a leader does that ends then."""
+        data = {"decisions": json.dumps({group: decision}), "term": "1", "number": "1"}
+        record = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": SLOTS[0]}}
+        self.apply({**record, "data": data}, where=SYSTEM)
+
+    def records(self) -> list[dict[str, str]]:
+        """What schedulers have recorded, as it is written."""
+        found = (each for each in self.list("ConfigMap", SYSTEM) if _is_record(each))
+        return [each["data"] for each in found]
 
     # Schedulers
 
@@ -160,6 +161,8 @@ class Scheduled:
         """End schedulers, and remove what a test made."""
         self.clear_schedulers()
         self.clear_objects("Pod", *_CLEARED)
+        for each in filter(_is_record, self.list("ConfigMap", SYSTEM)):
+            self.delete("ConfigMap", each["metadata"]["name"], SYSTEM)
 
     def clear_objects(self, *kinds: str) -> None:
         """Remove all objects of some kinds."""
@@ -242,6 +245,10 @@ class Scheduled:
             return error.code, error.read().decode()
         except urllib.error.URLError:
             return 0, ""
+
+
+def _is_record(config_map: dict[str, Any]) -> bool:
+    return config_map["metadata"]["name"] in SLOTS
 
 
 def _kind_of(document: dict[str, Any]) -> Kind[dict[str, Any]]:

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tests.kubernetes.bed.audit import read_audit
-from tests.kubernetes.scheduler.scheduled import Scheduled, member, pod_group, queue
+from tests.kubernetes.scheduler.scheduled import (
+    SLOTS,
+    SYSTEM,
+    Scheduled,
+    member,
+    pod_group,
+    queue,
+)
 from tests.kubernetes.waiting import wait_for
 
 
 def make_half_bound(
-    cluster: Scheduled, where: str, second_node: str, *, sealed: bool = True
+    cluster: Scheduled, where: str, second_node: str, *, recorded: bool = True, **group: Any
 ) -> None:
     """A gang of two as a leader leaves it that dies after the first of its bindings."""
-    cluster.create(pod_group("half", minMember=2), where)
+    cluster.create(pod_group("half", minMember=2, **group), where)
     first = cluster.create(member("half-0", "half", nodeName="n1"), where)
     second = cluster.create(member("half-1", "half"), where)
     decision = {
         f"{where}/{each['metadata']['name']}": {"uid": each["metadata"]["uid"], "node": place}
         for each, place in ((first, "n1"), (second, second_node))
     }
-    cluster.write_decision("PodGroup", "half", where, decision, sealed=sealed)
+    if recorded:
+        cluster.record_decision(f"{where}/half", decision)
+        return
+    notes = {"bough.decision": json.dumps(decision), "bough.decision-seal": "0" * 64}
+    cluster.patch("PodGroup", "half", {"metadata": {"annotations": notes}}, where)
 
 
 def test_what_the_leader_before_began_is_finished_where_it_was_decided(cluster: Scheduled) -> None:
@@ -33,14 +45,69 @@ def test_what_the_leader_before_began_is_finished_where_it_was_decided(cluster: 
     assert {"half-0": "n1", "half-1": "n2"} == cluster.wait_for_places(where, ["half-0", "half-1"])
 
 
-def test_a_decision_that_a_user_wrote_is_planned_like_any_other_gang(cluster: Scheduled) -> None:
+def test_a_decision_written_on_a_pod_group_counts_for_nothing(cluster: Scheduled) -> None:
+    """By a user, or by an older version."""
     where = cluster.namespace()
     cluster.add_nodes({"n1": 4, "n2": 4})
     cluster.apply(queue("team"))
-    make_half_bound(cluster, where, "n2", sealed=False)
+    make_half_bound(cluster, where, "n2", recorded=False)
     cluster.start()
     # A plan fills n1 first; only what was written there leads to n2.
     assert {"half-0": "n1", "half-1": "n1"} == cluster.wait_for_places(where, ["half-0", "half-1"])
+
+
+def test_what_is_half_bound_without_a_record_and_has_no_room_is_ended_after_its_grace(
+    cluster: Scheduled,
+) -> None:
+    where = cluster.namespace()
+    cluster.add_nodes({"n1": 1})
+    cluster.apply(queue("team"))
+    make_half_bound(cluster, where, "n1", recorded=False, stalenessGracePeriod="2s")
+    cluster.start()
+    wait_for(lambda: "half-0" not in names(cluster, where), "what was bound to be ended")
+    assert {} == cluster.places(where)
+
+
+def test_all_gangs_of_a_plan_are_recorded_with_one_write_before_the_first_is_bound(
+    cluster: Scheduled,
+) -> None:
+    where = cluster.namespace()
+    cluster.add_nodes({"n1": 8})
+    cluster.apply(queue("team"))
+    cluster.create(member("alone"), where)
+    groups = ["a", "b", "c"]
+    for group in groups:
+        cluster.apply(pod_group(group, minMember=2), where=where)
+        for number in range(2):
+            cluster.create(member(f"{group}-{number}", group), where)
+    cluster.start()
+    wait_for(lambda: len(cluster.places(where)) == 7, "all to run")
+    (record,) = cluster.records()
+    assert {f"{where}/{group}" for group in groups} == json.loads(record["decisions"]).keys()
+    ours = {(SYSTEM, "configmaps"), (where, "pods/binding")}
+    written = [
+        each.resource
+        for each in read_audit(cluster.bed.audit_log)
+        if (each.namespace, each.resource) in ours and each.succeeded and each.sent
+    ]
+    assert ["configmaps", *["pods/binding"] * 7] == written[-8:]
+
+
+def test_a_record_that_no_scheduler_wrote_is_left_aside_and_written_over(
+    cluster: Scheduled,
+) -> None:
+    where = cluster.namespace()
+    cluster.add_nodes({"n1": 2})
+    cluster.apply(queue("team"), pod_group("two", minMember=2), where=where)
+    for each in SLOTS:
+        damaged = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": each}}
+        cluster.apply({**damaged, "data": {"decisions": "zlib:####", "term": "x"}}, where=SYSTEM)
+    for number in range(2):
+        cluster.create(member(f"two-{number}", "two"), where)
+    scheduler = cluster.start()
+    cluster.wait_for_places(where, ["two-0", "two-1"])
+    assert 4 == scheduler.last_words().count("ignoring a record that no scheduler wrote")
+    assert 1 == sum("number" in each for each in cluster.records())
 
 
 def test_what_cannot_be_finished_is_taken_back_whole(cluster: Scheduled) -> None:
@@ -169,7 +236,7 @@ def test_a_gang_whose_pod_is_deleted_while_it_is_bound_is_judged_as_any_other(
         cluster.create(member(f"three-{number}", "three"), where)
     scheduler = cluster.start()
     # As early as can be: some of them are bound by then, or none, or all.
-    wait_for(lambda: decision_of(cluster, where, "three"), "a decision")
+    wait_for(lambda: is_recorded(cluster, where, "three"), "a decision")
     cluster.delete("Pod", "three-1", where, grace_s=0)
     wait_for(lambda: is_judged(cluster, where), "what is left to be ended")
     assert not scheduler.ended
@@ -237,18 +304,22 @@ def test_a_leader_that_is_killed_or_stopped_is_followed_by_the_other_and_may_com
 
 def is_judged(cluster: Scheduled, where: str) -> bool:
     """Nothing is bound, and what waits is told why."""
-    told = [told_of(cluster, where, name) for name in names(cluster, where)]
-    return not cluster.places(where) and all("needs 3 pods" in each for each in told)
+    # In one look: pods go meanwhile.
+    there = [each for each in cluster.list("Pod", where) if is_staying(each)]
+    bound = any(each["spec"].get("nodeName") for each in there)
+    return not bound and all("needs 3 pods" in messages_of(each) for each in there)
 
 
-def decision_of(cluster: Scheduled, where: str, name: str) -> str:
-    annotations = cluster.get("PodGroup", name, where)["metadata"].get("annotations", {})
-    return annotations.get("bough.decision", "")
+def is_recorded(cluster: Scheduled, where: str, name: str) -> bool:
+    return any(f"{where}/{name}" in each["decisions"] for each in cluster.records())
 
 
 def told_of(cluster: Scheduled, where: str, name: str) -> str:
-    status = cluster.get("Pod", name, where)["status"]
-    return " ".join(each.get("message", "") for each in status.get("conditions", ()))
+    return messages_of(cluster.get("Pod", name, where))
+
+
+def messages_of(pod: dict[str, Any]) -> str:
+    return " ".join(each.get("message", "") for each in pod["status"].get("conditions", ()))
 
 
 def restart_apiserver(cluster: Scheduled) -> None:
@@ -272,7 +343,8 @@ def forget_versions(cluster: Scheduled) -> None:
 
 
 def names(cluster: Scheduled, where: str) -> set[str]:
-    found: list[dict[str, Any]] = cluster.list("Pod", where)
-    return {
-        each["metadata"]["name"] for each in found if not each["metadata"].get("deletionTimestamp")
-    }
+    return {each["metadata"]["name"] for each in cluster.list("Pod", where) if is_staying(each)}
+
+
+def is_staying(pod: dict[str, Any]) -> bool:
+    return not pod["metadata"].get("deletionTimestamp")

@@ -47,10 +47,9 @@ def test_a_native_gang_starts_whole_in_one_domain_of_its_label_or_not_at_all(
     )
     assert "Pods: " + answer["sentence"] == told["message"]
     assert wait_for(lambda: condition_of(cluster, where, "wide", "True"), "that it runs")
-    decision = cluster.get("NativePodGroup", "wide", where)["metadata"]["annotations"]
-    assert set(found.values()) == {
-        each["node"] for each in json.loads(decision["bough.decision"]).values()
-    }
+    (record,) = cluster.records()
+    decision = json.loads(record["decisions"])[f"{where}/wide (native)"]
+    assert set(found.values()) == {each["node"] for each in decision.values()}
     events = [each for each in cluster.list("Event", where) if involves(each, "large")]
     assert ["Unschedulable"] == [each["reason"] for each in events]
 
@@ -106,7 +105,7 @@ def test_what_the_leader_before_began_of_a_native_gang_is_finished(cluster: Sche
         f"{where}/{each['metadata']['name']}": {"uid": each["metadata"]["uid"], "node": place}
         for each, place in ((first, "n1"), (second, "n2"))
     }
-    cluster.write_decision("NativePodGroup", "half", where, decision)
+    cluster.record_decision(f"{where}/half (native)", decision)
     cluster.start()
     assert {"half-0": "n1", "half-1": "n2"} == cluster.wait_for_places(where, ["half-0", "half-1"])
 
