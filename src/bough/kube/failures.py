@@ -83,6 +83,13 @@ _BY_STATUS: dict[int, type[KubeRefused]] = {
 }
 
 
+def is_final(error: BoughError) -> bool:
+    """Whether the same request would be refused again: it is invalid, or forbidden."""
+    if isinstance(error, Busy) or not isinstance(error, KubeRefused):
+        return False
+    return 400 <= error.status < 500
+
+
 def read_refusal(status: int, body: bytes | msgspec.Raw) -> KubeRefused:
     """The failure in an answer or a watch event; if `status` is 0, the body has it."""
     try:

@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 WATCH_S = (240, 480)
 #: How long the watch after a list waits for more urgent requests, and how often it looks.
 YIELDS_S, LOOKS_EVERY_S = 10.0, 0.05
+#: How long a watch is interrupted for more urgent requests: an apiserver knows the last minute.
+PAUSES_S = 5.0
 
 
 class Relisted(NamedTuple, Generic[T]):
@@ -63,6 +65,10 @@ class Follower(Generic[T]):
         self._selected = {"namespace": namespace, "labels": labels, "fields": fields}
         self._back_off = back_off or BackOff()
         self._busy: Callable[[], bool] = lambda: False
+        self._begins: Callable[[], bool] = lambda: False
+        self._lasts: Callable[[], bool] = lambda: False
+        #: Whether it has been interrupted for what lasts.
+        self._paused = False
         self._stopping = threading.Event()
         self._listed = threading.Event()
         self._lock = threading.Lock()
@@ -80,6 +86,14 @@ class Follower(Generic[T]):
         It misses nothing by that, as it starts at the version of the list.
         """
         self._busy = busy
+
+    def pause_while(self, begins: Callable[[], bool], lasts: Callable[[], bool]) -> None:
+        """Interrupt the watch once `begins` says that something is more urgent, while that `lasts`.
+
+        For `PAUSES_S` at most, and once each time. It misses nothing, as it continues from the last
+        version: the apiserver then sends at once what it would have sent piece by piece.
+        """
+        self._begins, self._lasts = begins, lasts
 
     def start(self) -> None:
         """Start the thread."""
@@ -153,7 +167,7 @@ class Follower(Generic[T]):
             self._version = listing.version
             self._absent = False
             self._listed.set()
-            self._yield_to_others()
+            self._wait_while(self._busy, YIELDS_S)
         watched_s = random.randint(*WATCH_S)  # noqa: S311
         events = self._client.watch(
             self._kind, self._version, **self._selected, timeout_s=watched_s, opened=self._opened
@@ -168,13 +182,25 @@ class Follower(Generic[T]):
                 self._version = event.version
                 self._back_off.reset()
                 told = True
-        if not told and not self._stopping.is_set():
+                if self._gives_way():
+                    break
+        if self._gives_way():
+            self._paused = True
+            self._wait_while(self._lasts, PAUSES_S)
+        elif not told and not self._stopping.is_set():
             # It ended without any event: wait, so as not to ask again in a tight loop.
             self._stopping.wait(self._back_off.wait_s())
 
-    def _yield_to_others(self) -> None:
-        until_s = time.monotonic() + YIELDS_S
-        while self._busy() and time.monotonic() < until_s:
+    def _gives_way(self) -> bool:
+        """Whether to interrupt the watch now."""
+        if self._paused:
+            self._paused = self._lasts()
+        return not self._paused and self._begins()
+
+    def _wait_while(self, lasts: Callable[[], bool], at_most_s: float) -> None:
+        """Let more urgent requests go first."""
+        until_s = time.monotonic() + at_most_s
+        while lasts() and time.monotonic() < until_s:
             if self._stopping.wait(LOOKS_EVERY_S):
                 return
 

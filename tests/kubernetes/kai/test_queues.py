@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bough.backends.kubernetes.kai.gang_manifest import pod_group
-from bough.backends.kubernetes.kai.queue_manifest import all_manifests
+from bough.backends.kubernetes.kai.manifests import all_manifests
 from bough.backends.kubernetes.kai.wanted_objects import Owner, wanted_objects
 from bough.kube.client import KubeClient, path
 from bough.kube.failures import KubeRefused

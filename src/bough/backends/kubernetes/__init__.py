@@ -6,6 +6,7 @@ Outside the server only the apiserver keeps state: a new server finds everything
 
     backend             the Backend protocol: start, stop, observe, forget, read_log
     attempt_state       one attempt: what is wanted, what its pod says, and the next step
+    creation_rush       whether many pods are being created, so that reports can wait
     pod_writer          the requests that change something, one for each step
     group_services      the Services of groups: created, and deleted with the last attempt
     group_objects       the objects that group templates ask for: created, and deleted likewise

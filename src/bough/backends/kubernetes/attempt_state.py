@@ -164,12 +164,15 @@ class PodAttempt:
             last = self.last_told = self.sight, self.since_ms, node, seen
         return last[3]
 
-    def tell(self, *, later: bool) -> Observation:
-        """The observation to give to the scheduler.
+    def tell(self, *, later: bool) -> Observation | None:
+        """The observation to give to the scheduler; `None` if that can wait.
 
-        later:  the news that it runs now can wait, while other pods are being created
+        later:  the news that it starts or runs can wait, while other pods are being created
         """
         now, last = self.observed(), self.reported
+        as_expected = now.sight is _RUNNING or (now.sight is _STARTING and not now.message)
+        if later and last is None and as_expected:
+            return None
         if later and last is not None and (last.sight, now.sight) == (_STARTING, _RUNNING):
             return last
         self.reported = now

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 
 from bough.backends.kubernetes.attempt_state import PodAttempt, Step, number_of
 from bough.backends.kubernetes.cluster_state import ClusterState
+from bough.backends.kubernetes.creation_rush import CreationRush
 from bough.backends.kubernetes.data_cleaner import DataCleaner
 from bough.backends.kubernetes.group_objects import TemplateObjects
 from bough.backends.kubernetes.group_services import GroupServices
@@ -60,8 +61,6 @@ _SWEEP_AGAIN_S = 10.0
 _LEAST_GRACE_S = 1
 #: How often to check for attempts that take too long.
 _LOOK_MS = 1_000
-#: How much later to report that a task runs, while many others are being started.
-_LATER_S = 10.0
 
 
 def nothing() -> None:
@@ -89,11 +88,11 @@ class KubernetesBackend(PodFiles):
         self._cluster = ClusterState(name)
         self._leadership = Leadership(0, 0)
         self._away_since: float | None = None
-        #: When the timeouts were last checked; since when many pods are being created.
+        #: When the timeouts were last checked.
         self._looked_ms = -_LOOK_MS
-        self._many_since: float | None = None
+        self._rush = CreationRush(options.workers)
         self._logs = LogKeeper(
-            client, self._folders, options.log_bytes, now_ms, self._log_done, self._makes_many
+            client, self._folders, options.log_bytes, now_ms, self._log_done, self._rush.is_on
         )
         self._services = GroupServices(client, options, self._has_group)
         self._group_objects = TemplateObjects(client, options, self._has_group)
@@ -112,6 +111,7 @@ class KubernetesBackend(PodFiles):
         self._queue = WorkQueue(self._work, options.workers, "kube-pods")
         self._nodes = Follower(client, NODES, self._hear_node)
         self._pods = Follower(client, PODS, self._hear_pod)
+        self._pods.pause_while(self._rush.is_great, self._rush.goes_on)
         self._pulse = Pulse(client)
 
     def begin(self) -> None:
@@ -195,6 +195,8 @@ class KubernetesBackend(PodFiles):
                     known = self._accept(launch)
                 if not known.over and known.objects is None:
                     self._prepare(known, start, launch)
+                if known.next_step() is Step.CREATE:
+                    self._rush.note(launch.attempt)
                 self._queue.note(launch.attempt)
 
     def stop(self, stop: Stop) -> None:
@@ -217,12 +219,16 @@ class KubernetesBackend(PodFiles):
         self._wake()
 
     def observe(self) -> tuple[Observation, ...]:
-        """All attempts, including ended ones, until they are forgotten."""
+        """All attempts, including ended ones, until they are forgotten.
+
+        Those that were just ordered can be missing for a while.
+        """
         with self._lock:
             self._look_at_times()
-            later = self._tells_later()
-            known = self._attempts.values()
-            return tuple(each.tell(later=later) for each in known if not each.forgotten)
+            later = self._rush.delays_reports()
+            known = [each for each in self._attempts.values() if not each.forgotten]
+            told = (each.tell(later=later) for each in known)
+            return tuple(each for each in told if each is not None)
 
     def forget(self, attempts: tuple[str, ...]) -> None:
         """These ends are stored: delete the pods once their logs are complete."""
@@ -290,6 +296,7 @@ class KubernetesBackend(PodFiles):
         errand = self._errands.get(attempt)
         if errand is not None:
             return errand()
+        self._rush.begin(attempt)
         known = self._attempts.get(attempt)
         if known is not None and known.forgotten and self._is_done(attempt):
             return None
@@ -390,19 +397,6 @@ class KubernetesBackend(PodFiles):
             return _SWEEP_AGAIN_S
         return None
 
-    def _makes_many(self) -> bool:
-        """Whether more pods wait to be created than there are workers: logs then have to wait."""
-        return self._queue.length > self._options.workers
-
-    def _tells_later(self) -> bool:
-        """Whether starting waiting tasks is more urgent than reporting that others run."""
-        if not self._makes_many():
-            self._many_since = None
-            return False
-        now = time.monotonic()
-        self._many_since = now if self._many_since is None else self._many_since
-        return now - self._many_since < _LATER_S
-
     def _log_done(self, attempt: str) -> None:
         with self._lock:
             known = self._attempts.get(attempt)
@@ -452,7 +446,7 @@ class KubernetesBackend(PodFiles):
         known = self._attempts[attempt]
         if event.kind is WatchEventKind.DELETED:
             self._take_gone(known)
-        if known.sight.sight is Sight.RUNNING and self._makes_many():
+        if known.sight.sight is Sight.RUNNING and self._rush.is_on():
             # It is reported later, together with many others.
             return False
         return seen != known.observed()

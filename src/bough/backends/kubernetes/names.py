@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from bough.kube.objects import KubePod
 
@@ -22,6 +23,8 @@ _LONGEST = 63
 _NO_NAME = re.compile(r"[^a-z0-9]+")
 _NO_VALUE = re.compile(r"[^A-Za-z0-9_.-]+")
 _ENDS = "_.-"
+#: The tasks of a group, and groups that are alike, share most of their names and labels.
+_KEPT = 4_096
 
 
 def pod_name(task: str, attempt: str) -> str:
@@ -31,6 +34,7 @@ def pod_name(task: str, attempt: str) -> str:
     return f"{dns_name(task)[:room].rstrip('-')}-{own}" if room > 0 else own
 
 
+@lru_cache(_KEPT)
 def dns_name(text: str) -> str:
     """A text as part of a DNS name; different tasks of one workflow stay different."""
     return _NO_NAME.sub("-", text.lower()).strip("-")[:_LONGEST].rstrip("-") or "x"
@@ -52,6 +56,7 @@ def labels_of(site: str, about: Mapping[str, str], own: Mapping[str, str]) -> di
     return {**own, **known, SITE: site}
 
 
+@lru_cache(_KEPT)
 def label_value(text: str) -> str:
     """A text as a valid value of a label."""
     return _NO_VALUE.sub("_", text)[:_LONGEST].strip(_ENDS)

@@ -193,6 +193,8 @@ def _service(site: str, start: Start) -> dict[str, Json]:
 
 def _group_objects(site: str, start: Start) -> tuple[dict[str, Json], ...]:
     """The objects that templates ask for; those with the same kind and name are merged in order."""
+    if not start.objects:
+        return ()
     found: dict[tuple[str, str, str], dict[str, Json]] = {}
     for each in start.objects:
         key = (each["apiVersion"], each["kind"], each["metadata"]["name"])

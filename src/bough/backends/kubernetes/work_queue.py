@@ -57,11 +57,6 @@ class WorkQueue:
         with self._changed:
             self._note(name)
 
-    @property
-    def length(self) -> int:
-        """How many names are queued, not counting those being worked on."""
-        return len(self._ready)
-
     def note_later(self, name: str, delay_s: float) -> None:
         """Queue a name after a while."""
         with self._changed:

@@ -3,7 +3,7 @@
 kai_objects      Queue, Topology and PriorityClass, reduced to the fields that we use
 wanted_objects   the objects that a quota tree requires: pure
 queue_changes    the changes needed to get there, and their order: pure
-queue_manifest   the objects in the form that is sent
+manifests        the objects in the form that is sent
 queue_keeper     reads, changes and reports, under the lease
 backend          the backend: admitted groups become pods that KAI places
 gang_manifest    the PodGroup of a group, and what its pods must say: pure

@@ -16,6 +16,7 @@ import msgspec
 from bough.backends.kubernetes.kai.kai_objects import (
     USING_POD_GROUPS,
 )
+from bough.backends.kubernetes.kai.manifests import KINDS, new_manifest, patch_of
 from bough.backends.kubernetes.kai.queue_changes import (
     NOTHING_USED,
     Change,
@@ -25,7 +26,6 @@ from bough.backends.kubernetes.kai.queue_changes import (
     candidates_to_go,
     plan_changes,
 )
-from bough.backends.kubernetes.kai.queue_manifest import KINDS, new_manifest, patch_of
 from bough.backends.kubernetes.kai.wanted_objects import Owner, WantedObjects, wanted_objects
 from bough.kube.client import KubeClient
 from bough.kube.failures import (
