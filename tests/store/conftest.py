@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.store.databases import KINDS
-from tests.store.world import World
+from bough.store import Store
+from tests.store.databases import KINDS, SqliteFiles
+from tests.store.world import Names, World
 
 
 def pytest_generate_tests(metafunc):
@@ -23,12 +24,39 @@ def databases(request):
     return request.getfixturevalue(name)
 
 
+def _prepare_team(store: Store) -> int:
+    world = World(store)
+    world.pool("team", 100)
+    world.settle()
+    world.close()
+    return world.names.given()
+
+
+def _prepare_divided(store: Store) -> int:
+    world = World(store, names=Names(_prepare_team(store)))
+    world.split(a=30, b=40, c=20)
+    return world.names.given()
+
+
+_PREPARED = {"divided": _prepare_divided, "team": _prepare_team}
+
+
 @pytest.fixture
-def database(databases):
-    """The URL of a fresh, migrated database."""
-    made = databases.make()
-    yield made
-    databases.give_back(made)
+def prepared(request, databases):
+    """The URL of a fresh, migrated database, what is in it, and how many names that has."""
+    wanted = next((each for each in _PREPARED if each in request.fixturenames), None)
+    if wanted is None or not isinstance(databases, SqliteFiles):
+        yield databases.make(), None, 0
+        return
+    address, given = databases.make_prepared(f"world-{wanted}", _PREPARED[wanted])
+    yield address, wanted, given
+
+
+@pytest.fixture
+def database(databases, prepared):
+    """The URL of a fresh, migrated database; `team` and `divided` may be in it already."""
+    yield prepared[0]
+    databases.give_back(prepared[0])
 
 
 @pytest.fixture
@@ -37,23 +65,25 @@ def store(databases, database):
 
 
 @pytest.fixture
-def world(store):
+def world(store, prepared):
     """An empty site with 100 GPUs."""
-    made = World(store)
+    made = World(store, names=Names(prepared[2]))
     yield made
     made.close()
 
 
 @pytest.fixture
-def team(world):
+def team(world, prepared):
     """`T0`: pool `team` with all 100 GPUs."""
-    world.pool("team", 100)
-    world.settle()
+    if prepared[1] is None:
+        world.pool("team", 100)
+        world.settle()
     return world
 
 
 @pytest.fixture
-def divided(team):
+def divided(team, prepared):
     """`T3`: `a` has 30, `b` 40, `c` 20, and 10 are left."""
-    team.split(a=30, b=40, c=20)
+    if prepared[1] is None:
+        team.split(a=30, b=40, c=20)
     return team

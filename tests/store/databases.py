@@ -6,10 +6,11 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 import sqlalchemy as sa
@@ -23,6 +24,8 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "postgres.sh"
 _NUMBERS = count()
 #: On which databases all stories are told: SQLite by default, PostgreSQL in CI, too.
 KINDS = os.environ.get("BOUGH_TEST_DATABASES", "sqlite").split()
+
+Told = TypeVar("Told")
 
 
 class _Engines:
@@ -46,6 +49,8 @@ class SqliteFiles(_Engines):
         self._folder = folder
         self._template = folder / "template.db"
         self._fresh: list[str] = []
+        #: Databases that have something in them already, and what was told of that, by name.
+        self._prepared: dict[str, tuple[Path, Any]] = {}
         store = Store.open(self._template)
         upgrade(store)
         store.close()
@@ -57,6 +62,20 @@ class SqliteFiles(_Engines):
         if migrated:
             shutil.copyfile(self._template, path)
         return f"sqlite:///{path}"
+
+    def make_prepared(self, name: str, prepare: Callable[[Store], Told]) -> tuple[str, Told]:
+        """A copy of a database that is prepared once, and what preparing it returned."""
+        if name not in self._prepared:
+            path = self._folder / f"prepared-{name}.db"
+            shutil.copyfile(self._template, path)
+            store = Store.open(path)
+            told = prepare(store)
+            store.close()
+            self._prepared[name] = (path, told)
+        path, told = self._prepared[name]
+        address = self.make()
+        shutil.copyfile(path, address.removeprefix("sqlite:///"))
+        return address, told
 
     def give_back(self, address: str) -> None:
         """A database that was made here and is not used any more."""

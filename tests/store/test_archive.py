@@ -34,8 +34,6 @@ from tests.store.usecases import (
 )
 from tests.store.world import START_MS, World, job, refusal
 
-pytestmark = pytest.mark.postgresql
-
 DAY_MINUTES = 24 * 60
 
 

@@ -20,8 +20,6 @@ from bough.store.schema import CREDENTIALS, SETTINGS
 from tests.store.usecases import Site, Store, credentials, history, setting_store, start
 from tests.store.world import refusal
 
-pytestmark = pytest.mark.postgresql
-
 SECRET = "correct horse battery staple"
 
 

@@ -18,8 +18,6 @@ from bough.store.schema import METADATA
 from tests.store.usecases import Store
 from tests.store.world import World, newest_revision
 
-pytestmark = pytest.mark.postgresql
-
 
 def quiet(_table: str, _rows: int) -> None:
     """Progress that is not shown."""

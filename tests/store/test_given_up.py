@@ -77,8 +77,9 @@ def test_work_that_was_idle_for_too_long_is_done_again(store, monkeypatch):
         assert 3 == raise_counter(connection, "a")
 
 
-def test_a_migration_that_was_idle_for_too_long_is_made_again(store, monkeypatch):
+def test_a_migration_that_was_idle_for_too_long_is_made_again(databases, monkeypatch):
     """So that a server starts on a busy machine, too."""
+    store = databases.open(databases.make(migrated=False))
     if store.is_sqlite:
         return
     monkeypatch.setattr(database_module, "_NOT_IDLE", _IDLE.format("100ms"))

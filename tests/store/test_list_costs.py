@@ -125,7 +125,7 @@ def test_what_has_ended_is_not_looked_at(site_world, read):
 
 
 #: The steps of SQLite's own machine between two calls of a counter.
-STRIDE = 20
+STRIDE = 100
 FINISHED = 1_000
 
 

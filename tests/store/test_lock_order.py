@@ -34,7 +34,7 @@ from tests.store.world import World, big_node
 pytestmark = pytest.mark.postgresql
 
 #: How often ten requests are sent at once; more in a soak.
-ROUNDS = int(os.environ.get("BOUGH_RACE_ROUNDS", "16"))
+ROUNDS = int(os.environ.get("BOUGH_RACE_ROUNDS", "6"))
 NODES = 4
 WORKFLOWS = 30
 

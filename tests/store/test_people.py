@@ -30,8 +30,6 @@ from tests.store.usecases import (
 )
 from tests.store.world import job, refusal
 
-pytestmark = pytest.mark.postgresql
-
 
 def test_everything_is_denied_unless_a_role_allows_it():
     admin, everybody = Actor("a", ("osmo-admin",)), Actor("b", ("osmo-default",))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bough.control.pools.pool_fields import pool_document
 from bough.control.pools.queue_names import PoolWords
+from bough.control.records import history
 from bough.control.scheduling.snapshot import REREAD_MS, SnapshotBuilder, SnapshotView
 from bough.core.cycle.waits import Waits
 from bough.errors import Conflict, Invalid, NotFound
@@ -19,6 +22,7 @@ from bough.model.reason import WaitReason
 from bough.model.workflow import ALIVE, Priority, WorkflowStatus
 from bough.store.migration import upgrade
 from bough.store.schema import WORKFLOWS
+from tests.store.databases import PostgresServer
 from tests.store.usecases import (
     Explainer,
     Store,
@@ -88,6 +92,10 @@ def stored_is_what_the_plan_says(world: World) -> bool:
     return True
 
 
+def b(world: World) -> str:
+    return world.site.leaf_queue("team", "b")
+
+
 def _seen(view: SnapshotView) -> dict[str, tuple[object, ...]]:
     return {
         name: (entry.workflow, entry.group.status, entry.tasks, entry.pool, entry.queue)
@@ -107,13 +115,60 @@ def test_what_is_not_touched_stays_the_same_object(team):
 
     assert kept.look()
     after = kept.take().snapshot
-    a, b = team.site.leaf_queue("team", "a"), team.site.leaf_queue("team", "b")
+    a = team.site.leaf_queue("team", "a")
     assert (1, 2) == (len(before.gangs[a]), len(after.gangs[a]))
     assert before.gangs[a][0] is after.gangs[a][0]
-    assert before.gangs[b] is after.gangs[b]
+    assert before.gangs[b(team)] is after.gangs[b(team)]
     assert before.queues is after.queues
     assert before.nodes is after.nodes
     assert same_pictures(team, kept)
+
+
+@pytest.fixture
+def on_postgresql(postgres: PostgresServer) -> Iterator[World]:
+    address = postgres.make()
+    world = World(postgres.open(address))
+    world.pool("team", 100)
+    world.settle()
+    yield world
+    world.close()
+    postgres.give_back(address)
+
+
+def test_a_transaction_of_another_database_of_the_same_server_holds_nothing_up(
+    on_postgresql, postgres
+):
+    team = on_postgresql
+    team.split(a=30, b=40)
+    for pool in ("team--a", "team--b"):
+        team.submit(5, pool)
+    address = postgres.make()
+    with postgres.open(address).engine.begin() as other:
+        other.exec_driver_sql("SELECT txid_current()")
+        kept = SnapshotBuilder(team.site)
+        before = kept.take().snapshot
+        for _ in range(2):
+            submitted = team.submit(5, "team--a")
+            assert kept.look()
+            # What changed is read, and not everything.
+            assert before.gangs[b(team)] is kept.take().snapshot.gangs[b(team)]
+            told = history.events_after(team.site, team.admin, 0)
+            assert submitted.workflow_id in {each.subject for each in told}
+        assert not kept.look()
+    postgres.give_back(address)
+    assert same_pictures(team, kept)
+
+
+def test_an_event_is_told_only_when_no_earlier_one_can_follow(on_postgresql):
+    team = on_postgresql
+    before = history.last_event(team.site)
+    with team.site.store.engine.connect() as late:
+        late.exec_driver_sql("SELECT txid_current(), nextval('events_number_seq')")
+        submitted = team.submit(5)
+        assert [] == history.events_after(team.site, team.admin, before)
+        late.rollback()
+    told = history.events_after(team.site, team.admin, before)
+    assert submitted.workflow_id in {each.subject for each in told}
 
 
 def test_what_a_plan_did_itself_is_seen_without_reading_the_estate(team):
@@ -212,7 +267,6 @@ WRITTEN_BEFORE = [
 
 @example(WRITTEN_BEFORE)
 @given(OPERATIONS)
-@settings(max_examples=20)
 def test_any_sequence_leaves_the_picture_that_a_new_one_would_be(template, operations):
     path = template.with_name(f"{time.monotonic_ns()}.db")
     path.write_bytes(template.read_bytes())
@@ -279,6 +333,34 @@ def _configure(world: World, operation: str, parent: str, number: int) -> None:
     else:
         world.backend.offer((big_node(60 + number),))
         node_sync.sync(site, world.backend.name, world.backend.nodes())
+
+
+def test_for_a_new_quota_no_workflow_is_read_again(team):
+    builder = SnapshotBuilder(team.site)
+    team.submit(5, "team")
+    builder.take()
+    before = dict(builder._live.groups)
+
+    pools.patch_pool(team.site, team.admin, "team", {"resources": {"gpu": {"guarantee": 60}}})
+
+    assert builder.look()
+    after = builder._live.groups
+    assert [True] == [after[uuid] is each for uuid, each in before.items()]
+    assert same_pictures(team, builder)
+
+
+def test_the_workflows_of_a_pool_go_with_its_name_also_where_another_pool_has_it_now(team):
+    team.pool("other", 10)
+    builder = SnapshotBuilder(team.site)
+    team.submit(5, "other")
+    builder.take()
+    config = pools.get_pool(team.site, team.admin, "other").pool
+
+    pools.rename_pool(team.site, team.admin, "other", "third")
+    pools.put_pools(team.site, team.admin, {"other": pool_document(config)})
+
+    assert same_pictures(team, builder)
+    assert ["third"] == [each.workflow.pool for each in builder._live.groups.values()]
 
 
 def test_what_others_hold_is_no_new_version_and_makes_nothing_else_anew(team):

@@ -35,8 +35,6 @@ from tests.store.usecases import (
 )
 from tests.store.world import World, big_node, job
 
-pytestmark = pytest.mark.postgresql
-
 #: Without what begins and ends a transaction.
 MOST = 6
 _CONTROL = ("BEGIN", "SET LOCAL", "SAVEPOINT", "RELEASE", "COMMIT")

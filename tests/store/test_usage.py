@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import sqlalchemy as sa
 
 from bough.control.records.accounting import account
@@ -16,8 +15,6 @@ from bough.store.task_search import list_stretches
 from tests.store.scheduling import cluster
 from tests.store.usecases import HOUR_MS, By, get_usage, pools
 from tests.store.world import START_MS, refusal
-
-pytestmark = pytest.mark.postgresql
 
 HIGH, NORMAL, LOW = Priority.HIGH, Priority.NORMAL, Priority.LOW
 

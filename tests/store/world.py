@@ -56,14 +56,19 @@ class Time:
 class Names:
     """Identities that are the same in every run."""
 
-    def __init__(self) -> None:
-        self._numbers = count(1)
+    def __init__(self, given: int = 0) -> None:
+        """given:  how many there were before."""
+        self._numbers = count(given + 1)
 
     def uuid(self) -> str:
         return f"{next(self._numbers):032x}"
 
     def secret(self) -> str:
         return f"secret-{next(self._numbers)}"
+
+    def given(self) -> int:
+        """How many there were, with one more."""
+        return next(self._numbers)
 
 
 def one_group(gpus: int, tasks: int = 1, name: str = "group", **fields: object) -> GroupSpec:
@@ -84,9 +89,12 @@ def job(gpus: int, name: str = "job", tasks: int = 1) -> WorkflowSpec:
 class World:
     """A site, an administrator, a cluster and its scheduler."""
 
-    def __init__(self, store: Store, gpus: int = 100, namespace: str = "ns") -> None:
+    def __init__(
+        self, store: Store, gpus: int = 100, namespace: str = "ns", names: Names | None = None
+    ) -> None:
         self.time = Time()
-        self.site = Site(store, self.time, Names(), namespace=namespace)
+        self.names = names or Names()
+        self.site = Site(store, self.time, self.names, namespace=namespace)
         self.admin = Actor("root", ("osmo-admin", "osmo-default"), origin="127.0.0.1")
         self.backend = VirtualBackend((big_node(gpus),), self.time.now_ms)
         self.scheduler = Scheduler(self.site, (self.backend,))

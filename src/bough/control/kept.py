@@ -110,7 +110,7 @@ class _Answer:
 
     def __init__(self) -> None:
         self.making = threading.Lock()
-        self.stamp = ""
+        self.moment = ""
         self.made: Any = None
 
 
@@ -129,7 +129,7 @@ class Kept:
     def actor(
         self, connection: sa.Connection, key: str, find: Callable[[], tuple[int, Actor]]
     ) -> tuple[int, Actor]:
-        """When the rights behind a key end, and the actor that has it, whom `find` reads.
+        """The actor that has a key, read by `find` if it is not kept, and when its rights end.
 
         In a reading transaction. An actor that is not found, which is an error, is not kept.
         """
@@ -156,27 +156,28 @@ class Kept:
         return None if found is None or found.version < self._seen else found
 
     def look(self, connection: sa.Connection) -> setting_store.Counted:
-        """See whether anything changed, for those who ask for the latest setup afterwards."""
+        """See whether anything changed, so that `latest_setup` is at least as new as this."""
         counted = setting_store.counted(connection)
         self.expect(counted.setup)
         return counted
 
     def answer(self, store: Store, name: str, now_ms: int, make: Callable[[], Made]) -> Made:
-        """An answer as it was made before, unless anything has changed, or the second is over.
+        """An answer as it was made before, unless anything has changed or a new second began.
 
         Times show, and heartbeats change nothing that is counted, so none is older than a second.
-        Those who ask at the same time wait for one who makes it.
+        Of several requests at the same time one makes it, and the others wait.
         """
-        with store.read() as connection:
-            stamp = f"{now_ms // 1_000} {setting_store.stamp(connection)}"
+        moments = store.moments
+        if moments is None:
+            return make()
+        moment = f"{now_ms // 1_000} {moments.now().state}"
         with self._lock:
             entry = self._answers.setdefault(name, _Answer())
         with entry.making:
-            if entry.stamp != stamp:
-                # It may include changes made after the stamp was read; then the next look rebuilds
-                # it.
+            if entry.moment != moment:
+                # It may include changes made after this moment; then the next look rebuilds it.
                 entry.made = make()
-                entry.stamp = stamp
+                entry.moment = moment
             found: Made = entry.made
             return found
 
@@ -186,7 +187,7 @@ class Kept:
             self._answers.clear()
 
     def expect(self, version: int) -> None:
-        """The setup has changed: those who ask for the latest get it of this version or later."""
+        """The setup has changed: `latest_setup` is of this version or later from now on."""
         self._seen = max(self._seen, version)
 
     def latest_setup(self, store: Store) -> Setup:

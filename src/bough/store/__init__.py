@@ -29,7 +29,7 @@ Named queries, functions that take a connection and return model types:
 - archive: finished workflows, one row each
 - task_search: tasks with their workflows, filtered
 - records: audit, history, events, the outbox
-- notifications: what users are to be told and were not told yet
+- notifications: what users have not been told yet
 - settings: settings, and the counters of versions
 
 Data enters through `Store.write` and leaves through `Store.read`; both give a connection.

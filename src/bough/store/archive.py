@@ -62,7 +62,7 @@ class ArchivePlace(NamedTuple):
 
 
 def find_place(connection: sa.Connection, name: str) -> ArchivePlace | None:
-    """The same, without all that it says."""
+    """The same, without its content."""
     columns = (ARCHIVE.c.uuid, ARCHIVE.c.workflow_id, ARCHIVE.c.pool)
     query = sa.select(*columns).where(sa.or_(ARCHIVE.c.workflow_id == name, ARCHIVE.c.uuid == name))
     row = connection.execute(query).first()
@@ -177,7 +177,7 @@ def known(connection: sa.Connection, uuids: Sequence[str]) -> set[str]:
 
 
 def drop(connection: sa.Connection, uuids: Sequence[str]) -> int:
-    """Forget workflows of the archive but for what usage needs; how many were not before."""
+    """Drop workflows from the archive, but for what usage needs; returns how many are new to it."""
     query = (
         sa.select(ARCHIVE.c.uuid)
         .where(ARCHIVE.c.uuid.in_(uuids), ARCHIVE.c.document.is_not(None))

@@ -13,13 +13,16 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.model.record import EventKind
+from bough.store.moments import OLDEST_OPEN
 from bough.store.schema import EVENTS
 
 #: With more changes than this, reading everything is no slower.
 MOST = 2_000
 
 _LAST = sa.select(sa.func.max(EVENTS.c.number))
-_LAST_AND_SEEN = sa.text("SELECT (SELECT max(number) FROM events), txid_current_snapshot()::text")
+_LAST_AND_SEEN = sa.text(
+    f"SELECT (SELECT max(number) FROM events), txid_current_snapshot()::text, {OLDEST_OPEN}"  # noqa: S608
+)
 _LATER = (
     sa.select(EVENTS.c.kind, EVENTS.c.subject)
     .where(
@@ -74,21 +77,28 @@ def look(
 def _look_postgresql(
     connection: sa.Connection, before: Mark | None
 ) -> tuple[Mark, frozenset[ChangedSubject] | None]:
-    last, seen = connection.execute(_LAST_AND_SEEN).one()
+    last, seen, oldest_open = connection.execute(_LAST_AND_SEEN).one()
     mark = Mark(last or 0, None, seen)
+    if oldest_open >= _next(seen):
+        # A transaction that is not seen has not begun to write, so none of its events has a number.
+        mark = msgspec.structs.replace(mark, floor=mark.number)
+    elif before is not None:
+        # Or had not begun to write then.
+        is_later = oldest_open >= _next(before.seen)
+        mark = msgspec.structs.replace(mark, floor=before.number if is_later else before.floor)
     if before is None:
         return mark, None
-    floor = before.floor
-    if int(seen.partition(":")[0]) >= int(before.seen.split(":")[1]):
-        # A transaction not seen now had not begun to write then, so it had drawn no number yet.
-        floor = before.number
-    mark = msgspec.structs.replace(mark, floor=floor)
     if seen == before.seen:
         return mark, frozenset()
     if before.floor is None:
         return mark, None
     values = {"floor": before.floor, "seen": before.seen}
     return mark, _changes(connection.execute(_UNSEEN, values).all())
+
+
+def _next(seen: str) -> int:
+    """The transaction that was the next to begin."""
+    return int(seen.split(":")[1])
 
 
 def _changes(rows: Sequence[Sequence[Any]]) -> frozenset[ChangedSubject] | None:

@@ -172,7 +172,7 @@ def again_if_given_up(work: Callable[Arguments, Result]) -> Callable[Arguments, 
             except GivenUp:
                 if _THREAD.commits != kept:
                     raise
-                # Not all of those that met at the same moment again.
+                # Of random length, so that those that collided do not collide again.
                 sleep(random() * _RETRY_S)  # noqa: S311
         return work(*args, **kwargs)
 

@@ -31,7 +31,7 @@ _AT_ONCE = 500
 RESTORED = "restored"
 #: Counters by which servers keep what they have read; none of them goes back.
 _WATCHED = (settings.VERSION, settings.SETUP, settings.ACCESS)
-#: Numbers of these are never given again, also not to rows that were restored over.
+#: Numbers in these tables are never used again, not even those of rows that a restore replaced.
 _NUMBERED = (AUDIT, EVENTS, OUTBOX)
 #: Tables about servers that run now: in no dump, and left as they are.
 _OF_THE_MOMENT = ("leadership",)

@@ -1,6 +1,7 @@
 """Brings a database up to date. The only place that imports alembic, which is slow to import.
 
-Several servers may start at once: one migrates, the others wait.
+A start that finds the database up to date does without. Several servers may start at once: one
+migrates, the others wait.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ LATEST = "head"
 FOUNDATION = "0001"
 
 _FOLDER = Path(__file__).parent / "migrations"
+#: Where alembic writes the revision.
+_TABLE = "alembic_version"
 #: Any number that nothing else in the same PostgreSQL database uses for an advisory lock.
 _MIGRATION_LOCK = 0x626F756768 + 1
 
@@ -29,6 +32,14 @@ _MIGRATION_LOCK = 0x626F756768 + 1
 @again_if_given_up
 def upgrade(store: Store, revision: str = LATEST) -> str:
     """Bring the database to a revision, and say which one that is. Twice changes nothing."""
+    wanted = latest_revision() if revision == LATEST else revision
+    with store.read() as connection:
+        if current_revision(connection) == wanted:
+            return wanted
+    return _migrate_alone(store, revision)
+
+
+def _migrate_alone(store: Store, revision: str) -> str:
     # On a busy machine that takes longer than a transaction may be idle.
     import_module("alembic.command")
     with store.write() as connection:
@@ -62,16 +73,15 @@ def require_latest(store: Store) -> None:
 
 def latest_revision() -> str:
     """The revision that this program needs."""
-    from alembic.script import ScriptDirectory  # noqa: PLC0415
-
-    return ScriptDirectory.from_config(_config()).get_current_head() or ""
+    return max(known_revisions())
 
 
 def current_revision(connection: sa.Connection) -> str | None:
     """The revision of a database; `None`: it is empty."""
-    from alembic.migration import MigrationContext  # noqa: PLC0415
-
-    return MigrationContext.configure(connection).get_current_revision()
+    if not connection.dialect.has_table(connection, _TABLE):
+        return None
+    found = sa.select(sa.column("version_num")).select_from(sa.table(_TABLE))
+    return connection.execute(found).scalar_one_or_none()
 
 
 def _config() -> Config:
@@ -83,11 +93,9 @@ def _config() -> Config:
 
 
 def known_revisions() -> frozenset[str]:
-    """All revisions that this program can migrate from."""
-    from alembic.script import ScriptDirectory  # noqa: PLC0415
-
-    found = ScriptDirectory.from_config(_config()).walk_revisions()
-    return frozenset(script.revision for script in found)
+    """All revisions that this program can migrate from, by the names of their files."""
+    files = (_FOLDER / "versions").glob("revision_*.py")
+    return frozenset(each.name.split("_")[1] for each in files)
 
 
 def _refuse_newer(connection: sa.Connection) -> None:

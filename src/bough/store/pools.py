@@ -44,13 +44,14 @@ def find(connection: sa.Connection, name: str) -> Pool | Subpool | None:
     return _one(connection, _NAMED, name=name)
 
 
-def identities(connection: sa.Connection, names: Iterable[str]) -> dict[str, str]:
-    """The identity of each pool, by name; that of a subpool is its pool's."""
+def identities(connection: sa.Connection, names: Iterable[str] | None = None) -> dict[str, str]:
+    """The identity of each pool, or of some, by name; that of a subpool is its pool's."""
     of_pool = POOLS.alias()
     query = sa.select(POOLS.c.name, of_pool.c.uuid).where(
-        POOLS.c.name.in_(tuple(names)),
         of_pool.c.name == sa.func.coalesce(POOLS.c.parent_pool, POOLS.c.name),
     )
+    if names is not None:
+        query = query.where(POOLS.c.name.in_(tuple(names)))
     return {row.name: row.uuid for row in connection.execute(query)}
 
 

@@ -16,6 +16,7 @@ from bough.model.record import (
     Revision,
     StoredEvent,
 )
+from bough.store.moments import OLDEST_OPEN
 from bough.store.rows import KEYS, add, read_all, read_first, read_of
 from bough.store.schema import AUDIT, CONFIG_HISTORY, EVENTS, OUTBOX
 from bough.store.settings import raise_counter
@@ -177,8 +178,7 @@ def events_after(
     if subject is not None:
         query = query.where(EVENTS.c.subject == subject)
     if connection.dialect.name == "postgresql":
-        oldest_open = sa.text("txid_snapshot_xmin(txid_current_snapshot())")
-        query = query.where(EVENTS.c.written_in < oldest_open)
+        query = query.where(EVENTS.c.written_in < sa.text(OLDEST_OPEN))
     return read_all(connection, query.order_by(EVENTS.c.number).limit(limit), StoredEvent)
 
 

@@ -18,7 +18,7 @@ from bough.model.pool import BackendNotes, Json, ResourceAssertion
 from bough.model.settings import ServiceSettings, WorkflowSettings
 from bough.store.moments import ACCESS, SETUP
 from bough.store.rows import convert
-from bough.store.schema import COUNTERS, EVENTS, SETTINGS
+from bough.store.schema import COUNTERS, SETTINGS
 
 VERSION = "version"
 #: The workflow configuration.
@@ -112,20 +112,8 @@ def counter(connection: sa.Connection, name: str) -> int:
     return connection.execute(_COUNTER, {"name": name}).scalar_one_or_none() or 0
 
 
-def stamp(connection: sa.Connection) -> str:
-    """A text that is another one after every change that a plan may depend on.
-
-    On SQLite every such change raises the version or writes an event. On PostgreSQL numbers are
-    given before the commit, so there it is every change of anything at all.
-    """
-    if connection.dialect.name == "postgresql":
-        return str(connection.execute(sa.text("SELECT txid_current_snapshot()::text")).scalar_one())
-    last = connection.execute(sa.select(sa.func.max(EVENTS.c.number))).scalar_one()
-    return f"{counter(connection, VERSION)}:{last}"
-
-
 def raise_counter(connection: sa.Connection, name: str) -> int:
-    """Count one up and give the new value; two who do so at once get different ones."""
+    """Count one up and return the new value; two callers at the same time get different values."""
     return connection.execute(_RAISE[connection.dialect.name], {"name": name}).scalar_one()
 
 
@@ -158,7 +146,7 @@ def workflow_settings(connection: sa.Connection) -> WorkflowSettings:
 
 
 def service_settings(connection: sa.Connection) -> ServiceSettings:
-    """What holds for everyone who asks the server for something."""
+    """What holds for all requests: which clients are too old, how long tokens may be valid."""
     return convert(get(connection, SERVICE) or {}, ServiceSettings)
 
 

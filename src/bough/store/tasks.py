@@ -140,7 +140,7 @@ def tasks_of(connection: sa.Connection, workflows: Sequence[str]) -> list[Task]:
 
 
 def tasks_of_groups(connection: sa.Connection, groups: Sequence[str]) -> list[Task]:
-    """All attempts of the tasks of groups, later ones later."""
+    """All attempts of the tasks of groups, in order."""
     return read_of(connection, _TASKS_OF_GROUPS, Task, groups)
 
 

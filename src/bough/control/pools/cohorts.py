@@ -108,7 +108,8 @@ def _make(site: Site, actor: Actor, change: Any, *, plan: bool) -> CohortChange:
         before: PoolSetup = read_pool_setup(connection)
         cohort = change(connection)
         setting_store.raise_version(connection)
-        made = CohortChange(cohort, quota_effects.of_change(site, connection, before), plan)
+        after = read_pool_setup(connection)
+        made = CohortChange(cohort, quota_effects.of_change(site, connection, before, after), plan)
         _tell(site, connection, made)
     return made
 

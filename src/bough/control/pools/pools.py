@@ -266,7 +266,7 @@ def _finish(
     found = [consequences(connection, each.name, before, after) for each in (*changed, *others)]
     return PoolChange(
         tuple(view(site, connection, pool) for pool in changed),
-        quota_effects.of_change(site, connection, before),
+        quota_effects.of_change(site, connection, before, after),
         all_together(found),
     )
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import sqlalchemy as sa
 
-from bough.control.pools.pool_config import PoolSetup, read_pool_setup
+from bough.control.pools.pool_config import PoolSetup
 from bough.control.pools.quota_tree import QuotaForest, derive
 from bough.control.site import Site
 from bough.core.quota.effects import Debt, Effects
@@ -38,12 +38,14 @@ def changing(site: Site, *, plan: bool = False) -> Iterator[sa.Connection]:
     site.wake()
 
 
-def of_change(site: Site, connection: sa.Connection, before: PoolSetup) -> Effects:
-    """The effects of what was changed since the config was read, within the same transaction."""
+def of_change(
+    site: Site, connection: sa.Connection, before: PoolSetup, after: PoolSetup
+) -> Effects:
+    """The effects of a change, of which both sides were read within the same transaction."""
     uses: dict[str, int] = {}
     for use in tasks.uses(connection):
         uses[use.pool] = uses.get(use.pool, 0) + use.gpus
-    return compare(site, before, read_pool_setup(connection), uses)
+    return compare(site, before, after, uses)
 
 
 def compare(site: Site, before: PoolSetup, after: PoolSetup, uses: dict[str, int]) -> Effects:

@@ -205,10 +205,11 @@ def _finish(
     site: Site, connection: sa.Connection, before: PoolSetup, subpool: Subpool, *, plan: bool
 ) -> SubpoolChange:
     setting_store.raise_version(connection)
+    after = read_pool_setup(connection)
     return SubpoolChange(
         view(site, connection, subpool),
-        quota_effects.of_change(site, connection, before),
-        consequences(connection, subpool.parent, before, read_pool_setup(connection)),
+        quota_effects.of_change(site, connection, before, after),
+        consequences(connection, subpool.parent, before, after),
         planned=plan,
     )
 

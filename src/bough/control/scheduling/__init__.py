@@ -2,7 +2,7 @@
 
 - loop: one cycle after another, woken by changes or a tick; one server at a time
 - bell: what wakes the loop
-- backend_watch: what one backend has and sees, written down; it fails alone
+- backend_watch: asks one backend for its nodes and attempts, and stores the answers
 - node_tests: clusters that test their nodes are told which tests there are
 - cluster_queues: queues of clusters that follow Bough's; repairs, recorded
 - tree_export: the tree for clusters with another scheduler, and what it cannot say there
@@ -14,7 +14,7 @@
 - wait_causes: why groups wait, stored once for each cause
 - apply_plan: a plan becomes true in one transaction; a stale one is discarded
 - task_templates: the pod templates of a task, with its variables in them
-- data_spaces: the data of pools that tasks name, if their users may still use it
+- data_access: the data of pools that tasks name, if their users may still use it
 - input_sources: which attempts left what tasks read
 - gang_terms: what a scheduler of a cluster must know to place a group
 - outbox: sends decisions to the backends, again until they have them

@@ -199,7 +199,7 @@ class _WaitingGroups:
         self._changed = {uuid for uuid in about if before.get(uuid) != after.get(uuid)}
 
     def __bool__(self) -> bool:
-        """Whether anything of it is to be written."""
+        """Whether anything of it has to be written."""
         return bool(self._news or self._changed)
 
     def lock(self, connection: sa.Connection, decided: Collection[str] = ()) -> None:

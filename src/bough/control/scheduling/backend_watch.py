@@ -1,4 +1,4 @@
-"""What one backend has and sees, written down; where it fails, it fails alone.
+"""Asks one backend for its nodes and attempts, and stores the answers; its faults are its own.
 
 A backend that raises, or does not know its nodes yet, has a fault in the store until it answers:
 nothing starts on its nodes, its pools are OFFLINE, and nothing that ran there counts as lost.
@@ -71,7 +71,7 @@ class BackendWatch:
             self._logged = None
 
     def reset(self) -> None:
-        """Keep nothing that may have been left half done."""
+        """Drop all state that may be half done."""
         self._cache.clear()
         self._offered, self._reminders, self.answers = None, _REMINDERS, False
 
@@ -189,7 +189,7 @@ class LedBackend:
         return self._backend.used_by_others()
 
     def forget(self, attempts: tuple[str, ...]) -> None:
-        """The end of these was written down."""
+        """The end of these is stored."""
         self._backend.forget(attempts)
 
     def start(self, start: Start) -> None:

@@ -83,7 +83,7 @@ class LivePlan:
     # For the loop
 
     def reset(self) -> None:
-        """Keep nothing."""
+        """Drop everything that is kept."""
         with self._for_loop():
             self._forget()
 

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from bough.model.record import EventKind
 from bough.model.workflow import Group, Task, TaskStatus, Workflow
 from bough.store import changes as change_store
+from bough.store import pools as pool_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 from bough.store.changes import ChangedSubject, Mark
@@ -43,6 +44,8 @@ class LiveWorkflows:
         #: By the group's uuid.
         self.groups: dict[str, LiveGroup] = {}
         self._groups: dict[str, tuple[str, ...]] = {}
+        #: The identities of all pools, by name.
+        self._pools: dict[str, str] = {}
         self._mark: Mark | None = None
 
     def refresh(self, connection: sa.Connection) -> frozenset[str] | None:
@@ -51,7 +54,7 @@ class LiveWorkflows:
         `None`: everything was read anew.
         """
         mark, changes = change_store.look(connection, self._mark)
-        if changes is None or any(each.kind is EventKind.POOL_CHANGED for each in changes):
+        if changes is None or self._pools_moved(connection, changes):
             # A pool that was given another name takes its workflows along.
             self._read_all(connection)
             touched = None
@@ -60,9 +63,18 @@ class LiveWorkflows:
         self._mark = mark
         return touched
 
+    def _pools_moved(self, connection: sa.Connection, changes: Iterable[ChangedSubject]) -> bool:
+        """Whether a pool of these workflows was renamed or deleted, or another has its name."""
+        if not any(each.kind is EventKind.POOL_CHANGED for each in changes):
+            return False
+        before, self._pools = self._pools, pool_store.identities(connection)
+        used = {each.workflow.pool for each in self.groups.values()}
+        return any(before.get(name) != self._pools.get(name) for name in used)
+
     def _read_all(self, connection: sa.Connection) -> None:
         self.groups.clear()
         self._groups.clear()
+        self._pools = pool_store.identities(connection)
         self._enter(
             workflow_store.alive(connection),
             task_store.unfinished_groups(connection),

@@ -49,7 +49,7 @@ class PoolSource(Source):
         prefix: str = "osmo",
         allowed: Collection[str] = (),
     ) -> None:
-        """allowed:  other pools to which the one that asks may submit."""
+        """allowed:  other pools to which the user may submit."""
         super().__init__(snapshot)
         self._allowed = allowed
         self._estate = config

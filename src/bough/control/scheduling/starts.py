@@ -15,7 +15,7 @@ from bough.control.config.label_policy import labels_on_pods
 from bough.control.config.pod_templates import read_templates
 from bough.control.config.settings import read_workflow_settings
 from bough.control.people.credentials import read_secret
-from bough.control.scheduling.data_spaces import Spaces, read_spaces, spaces_of
+from bough.control.scheduling.data_access import Spaces, read_spaces, spaces_of
 from bough.control.scheduling.gang_terms import read_gangs
 from bough.control.scheduling.input_sources import (
     NO_SOURCES,

@@ -9,7 +9,6 @@ Submitting, in the order of a submission:
 - specs: the text of a workflow into a spec, or all that is wrong with it
 - group_to_gang: which tasks of a group are needed and which may be given up
 - abilities: whether a backend can run what is asked for; pure
-- running_inputs: waits for workflows that have not left its inputs yet
 - data_urls: whether the data of pools that tasks name exists, and is open to the submitter
 - store_urls: whether the submitter has credentials for the object stores that tasks name
 - target_pool: the pool that a workflow goes to, held while it is written

@@ -9,7 +9,6 @@ from bough.control.site import Site
 from bough.control.workflows.apps import app_of
 from bough.control.workflows.query import get_spec, get_workflow
 from bough.control.workflows.rendering import Rendered, render
-from bough.control.workflows.running_inputs import wait_for_inputs
 from bough.control.workflows.specs import (
     read_spec,
     with_environment,
@@ -24,6 +23,8 @@ from bough.model.access import Action, Actor
 from bough.model.array import ArraySpec
 from bough.model.workflow import Predecessor, WorkflowSpec
 from bough.store import credentials as credential_store
+from bough.store import tasks as task_store
+from bough.store import workflows as workflow_store
 
 #: Other workflows that the tasks of one can read from.
 MAXIMUM_OTHERS = 100
@@ -78,7 +79,7 @@ def read_sent(
     spec = _with_additions(spec, more)
     if not uploading:
         check_uses(site, actor, spec)
-        spec = wait_for_inputs(site, spec)
+        spec = _wait_for_inputs(site, spec)
     return spec
 
 
@@ -93,7 +94,7 @@ def read_again(site: Site, actor: Actor, workflow_id: str, more: Additions) -> W
     check_uses(site, actor, spec)
     spec = with_environment_of(spec, (group.spec for group in earlier.groups))
     spec = msgspec.structs.replace(spec, app=app_of(earlier.workflow))
-    return wait_for_inputs(site, _with_additions(spec, more))
+    return _wait_for_inputs(site, _with_additions(spec, more))
 
 
 def _with_additions(spec: WorkflowSpec, more: Additions) -> WorkflowSpec:
@@ -194,3 +195,32 @@ def _read(
     )
     warnings = (*rendered.warnings, *spec.warnings)
     return msgspec.structs.replace(spec, warnings=warnings)
+
+
+def _wait_for_inputs(site: Site, spec: WorkflowSpec) -> WorkflowSpec:
+    """The same workflow, made to start after those that have not produced its inputs yet.
+
+    It does not matter how they end: what counts is whether the task it reads from completed, and
+    that is checked when the reader starts.
+    """
+    wanted: dict[str, set[str]] = {}
+    for group in spec.groups:
+        for task in group.tasks:
+            for each in task.launch.inputs if task.launch is not None else ():
+                if each.workflow is not None and each.task is not None:
+                    wanted.setdefault(each.workflow, set()).add(each.task)
+    if not wanted:
+        return spec
+    known = {each.workflow for each in spec.after}
+    with site.store.read() as connection:
+        found = workflow_store.named(connection, sorted(set(wanted) - known))
+        alive = {each.uuid: each.workflow_id for each in found if not each.status.finished}
+        names = {task for tasks in wanted.values() for task in tasks}
+        completed = task_store.completed(connection, sorted(alive), names) if alive else []
+    left = {(alive[each.workflow_uuid], each.name) for each in completed}
+    more = tuple(
+        Predecessor(name)
+        for name in sorted(alive.values())
+        if any((name, task) not in left for task in wanted[name])
+    )
+    return msgspec.structs.replace(spec, after=(*spec.after, *more)) if more else spec

@@ -29,7 +29,7 @@ ACTIONS = {
     SessionKind.EXEC: Action.WORKFLOW_EXEC,
     SessionKind.PORT_FORWARD: Action.WORKFLOW_PORT_FORWARD,
     SessionKind.RSYNC: Action.WORKFLOW_RSYNC,
-    # Whoever runs commands in a task can write what the task writes.
+    # A user who runs commands in a task can write what the task writes.
     SessionKind.LOG: Action.WORKFLOW_EXEC,
 }
 #: Existing clients retry after this status.

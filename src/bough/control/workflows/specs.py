@@ -271,7 +271,7 @@ def _row(rows: list[str] | None, line: int) -> str:
 
 
 def _invalid(problems: Sequence[Problem], shown: str | None) -> Invalid:
-    """One error for all; with the lines of the text, if they are to be shown."""
+    """One error for all problems, with the lines of the text if these can be shown."""
     rows = None if shown is None else shown.split("\n")
     lines = [
         f"line {each.line}: {each.field or 'the document'}: {each.message}{_row(rows, each.line)}"

@@ -70,7 +70,7 @@ OUTBOX = sa.Table(
     sqlite_autoincrement=True,
 )
 
-#: What users are to be told by e-mail or webhook, until they were.
+#: What users have not been told yet by e-mail or webhook.
 NOTIFICATIONS = sa.Table(
     "notifications",
     METADATA,

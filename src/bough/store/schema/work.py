@@ -184,7 +184,7 @@ ARRAYS = sa.Table(
     sa.Index("workflow_arrays_submitted", "submitted_ms", "uuid"),
 )
 
-#: What workflows wait for before they are queued; a row goes when that is over.
+#: What workflows wait for before they are queued; a row is deleted when the wait ends.
 PREDECESSORS = sa.Table(
     "workflow_predecessors",
     METADATA,

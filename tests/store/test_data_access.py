@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bough.control.kept import Kept
-from bough.control.scheduling.data_spaces import read_spaces
+from bough.control.scheduling.data_access import read_spaces
 from bough.model.pool_data import PoolSpace
 from bough.model.task_template import OutputSpec, TaskTemplate
 from bough.store import tasks as task_store
