@@ -3,14 +3,14 @@
     settings            what a start is told
     recovery            `bough admin recover`: a new token for an administrator
     process             a start to its end: store, the loop's process, HTTP, signals
-    site_setup          the site, as the processes of a server have it
     child_watch         starts a process of the server, watches it, and replaces it when it is gone
-    child_process       what such a process does first
+    child_process       imports what such a process runs, runs it, and ends it
     loop_watch          the process of the scheduler's loop, watched, and asked questions
-    loop_line           what the two processes say to each other
+    loop_messages       what the server and the loop's process say to each other
+    process_line        the line to each of the server's processes, which carries their messages
     loop_process        the loop's process: backends, scheduler, answers from its plan
     loop_view           what requests know of the loop
-    log_output          where the processes log
+    process_start       what each process does first: log, end with the server, make the site
     workers/            several processes that answer requests, instead of the server itself
     http_server         HTTP as these or the server speak it
     listening           the socket that the server listens on, taken over from the server before

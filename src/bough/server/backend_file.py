@@ -18,9 +18,9 @@ import msgspec
 
 from bough.errors import Invalid
 from bough.formats.yaml.documents import read_file
-from bough.formats.yaml.fields import suggest
 from bough.model.backend import BackendAbilities
 from bough.model.names import plain_name_fault
+from bough.model.words import suggest
 from bough.server.settings import Settings
 
 if TYPE_CHECKING:

@@ -13,18 +13,24 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from bough.errors import BoughError, Unavailable
 from bough.kube.back_off import BackOff
-from bough.server.loop_line import Line, Stop
+from bough.server.process_line import Line, Stop
 
 LOG = logging.getLogger(__name__)
+
+
+def _ignore() -> None:
+    """Do nothing."""
+
 
 #: A process that sends nothing for so long is frozen. It normally sends something every second.
 SILENT_S = 15.0
@@ -40,14 +46,35 @@ FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
 STEADY_S = 2.0
 _STANDARD_ERROR = 2
+#: What its process runs, with the name of the module that it is a process of.
+_FIRST = "bough.server.child_process"
+
+
+class Child(NamedTuple):
+    """What is particular to a process: what it runs, what it is given, and what it says."""
+
+    #: What sentences call it, as in `the scheduler`.
+    name: str
+    #: The module that it runs.
+    module: str
+    #: Makes the descriptors that it is given beside its line.
+    descriptors: Callable[[], tuple[int, ...]]
+    #: Makes the first message to it.
+    begin_message: Callable[[], msgspec.Struct]
+    #: Reads its next message, and handles it.
+    read: Callable[[Line], Any]
+    hear: Callable[[Any], None]
+    #: Told when a process was started, and when one is gone.
+    started: Callable[[], None] = _ignore
+    gone: Callable[[], None] = _ignore
 
 
 class ChildWatch:
     """The server's side of one of its processes."""
 
-    def __init__(self, name: str) -> None:
-        """name:  what sentences call it, as in `the scheduler`."""
-        self.name = name
+    def __init__(self, child: Child) -> None:
+        self._child = child
+        self.name = name = child.name
         self.stopping = threading.Event()
         self.restarts = 0
         self.fault = f"{_capital(name)} is being started."
@@ -101,34 +128,6 @@ class ChildWatch:
         process = self._process
         return None if process is None else process.pid
 
-    # What those that stand on this say
-
-    def _module_name(self) -> str:
-        """The module that the process runs."""
-        raise NotImplementedError
-
-    def _descriptors(self) -> tuple[int, ...]:
-        """What the process is given beside its line."""
-        raise NotImplementedError
-
-    def _started(self) -> None:
-        """A process was started, with those."""
-
-    def _begin_message(self) -> msgspec.Struct:
-        """The first message to it."""
-        raise NotImplementedError
-
-    def _read(self, line: Line) -> Any:
-        """Read its next message."""
-        raise NotImplementedError
-
-    def _hear(self, said: Any) -> None:
-        """Handle a message of it."""
-        raise NotImplementedError
-
-    def _forget(self) -> None:
-        """Forget a process that is gone."""
-
     # In the thread
 
     def _became_ready(self, said: Any) -> None:
@@ -174,9 +173,9 @@ class ChildWatch:
         try:
             line = self._begin()
             while True:
-                said = self._read(line)
+                said = self._child.read(line)
                 line.patience = int(SILENT_S / PART_S)
-                self._hear(said)
+                self._child.hear(said)
         except TimeoutError:
             fault = f"said nothing for {SILENT_S:g} s and was killed"
         except EOFError:
@@ -186,7 +185,7 @@ class ChildWatch:
         finally:
             ended = self._end()
             self.fault = f"{_capital(self.name)} {fault or ended}, and is being started again."
-            self._forget()
+            self._child.gone()
         if self._ready_at is not None and monotonic() - self._ready_at >= STEADY_S:
             self._pauses.reset()
         return fault or ended
@@ -194,11 +193,11 @@ class ChildWatch:
     def _begin(self) -> Line:
         ours, theirs = socket.socketpair()
         ours.settimeout(PART_S)
-        given = self._descriptors()
+        given = self._child.descriptors()
         with theirs:
             numbers = [str(each) for each in (theirs.fileno(), *given, os.getpid())]
             self._process = subprocess.Popen(  # noqa: S603 - Python itself
-                [sys.executable, "-P", "-m", self._module_name(), *numbers],
+                [sys.executable, "-P", "-m", _FIRST, self._child.module, *numbers],
                 stdin=subprocess.DEVNULL,
                 # Programs read the server's standard output.
                 stdout=_STANDARD_ERROR,
@@ -206,13 +205,13 @@ class ChildWatch:
                 # Signals of a terminal are for the server.
                 start_new_session=True,
             )
-        self._started()
+        self._child.started()
         self._line = line = Line(ours, int(START_S / PART_S))
         self._may_begin.wait()
         with suppress(OSError):
             # One that is told to end from now on is told so by `tell_to_stop`, which has the line.
             # A second `Stop` would mean that it waits for no request.
-            line.send(Stop() if self._ends else self._begin_message())
+            line.send(Stop() if self._ends else self._child.begin_message())
         return line
 
     def _send(self, message: msgspec.Struct) -> bool:

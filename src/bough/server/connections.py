@@ -65,7 +65,7 @@ class Bounds(msgspec.Struct, frozen=True):
     reserved: int = 64
     #: The most time until the header of a request is complete.
     header_s: float = 10.0
-    #: In each such time a client must send or take so much, unless that is all.
+    #: In each period a client must send or take at least this much, unless nothing more is left.
     period_s: float = 30.0
     period_bytes: int = 64 << 10
     #: What all clients together may leave untaken; beyond it, those with the most are cut.
@@ -83,7 +83,7 @@ class Stage(IntEnum):
 
 
 def raise_file_limit(connections: int) -> int:
-    """Raise the limit of open files for so many connections; how many are possible then."""
+    """Raise the limit of open files for so many connections; returns how many are possible."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + OTHER_FILES
     if soft < wanted and hard != resource.RLIM_INFINITY:

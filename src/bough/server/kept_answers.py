@@ -2,7 +2,7 @@
 
 A list that many watch is made once. A route says that its answer depends on the request, its user
 and the database alone, apart from times that it shows (`keep_until_change`). The same request with
-the same token then gets the same bytes, until any process commits anything, or the second is over:
+the same token then gets the same bytes, until any process commits anything, or a second has passed:
 what is shown is never older than the question, and a token that was deleted ends at once.
 """
 
@@ -126,7 +126,7 @@ def wants_keeping(scope: _Scope) -> bool:
 
 
 class _Look:
-    """A look at the database that all share who came before it began."""
+    """A look at the database, shared by all requests that came before it began."""
 
     def __init__(self) -> None:
         self.done = Event()
@@ -159,7 +159,7 @@ async def _look(moments: Moments) -> Moment | None:
     look = looks.next = _Look()
     try:
         async with looks.turn:
-            # It begins: who comes now may know of something later.
+            # It begins: requests from now on may know of later changes.
             looks.next = None
             # A connection that was cut off without a word may not answer for long.
             with move_on_after(PATIENCE_S):

@@ -189,7 +189,9 @@ def _bind(settings: Settings) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except OSError as error:
-        reason = error.strerror or str(error)
+        # The text of the error may name the address again.
+        number = error.errno or 0
+        reason = os.strerror(number) if number > 0 else str(error)
         raise Unavailable(
             f"Cannot listen on {settings.host}:{settings.port}: {reason}.", hint=_CHOOSE
         ) from None

@@ -11,7 +11,6 @@ import os
 import select
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,29 +21,25 @@ from bough.control.clock import SteadyClock
 from bough.control.scheduling.bell import Bell
 from bough.control.site import Clock, Site, site_identity
 from bough.errors import BoughError, Broken
-from bough.server.child_process import end_with
 from bough.server.disk_space import DiskSpace
 from bough.server.engine import Engine
 from bough.server.hosting import Host, open_hosts
-from bough.server.log_output import log_to_standard_error
-from bough.server.loop_line import (
+from bough.server.loop_messages import (
+    TO_LOOP,
     Answered,
     Ask,
     AskStandings,
     Begin,
-    Failed,
     FromLoop,
-    Line,
     Listens,
     Ready,
     Stand,
     Status,
-    Stop,
-    read_settings,
 )
 from bough.server.loop_view import Counts
+from bough.server.process_line import Failed, Line, Stop, read_settings
+from bough.server.process_start import end_with, log_to_standard_error, make_site
 from bough.server.settings import Settings
-from bough.server.site_setup import make_site
 from bough.store import Store
 
 LOG = logging.getLogger(__name__)
@@ -151,7 +146,7 @@ class LoopProcess:
             os._exit(1)
 
     def _hear(self) -> None:
-        said = self._line.read_to_loop()
+        said = self._line.read(TO_LOOP)
         engine = self._engine
         if isinstance(said, Stop):
             self.told_to_stop.set()
@@ -191,7 +186,7 @@ def main(line_descriptor: int, rung: int, parent: int) -> int:
     log_to_standard_error()
     line = Line(socket.socket(fileno=line_descriptor))
     try:
-        begin = line.read_to_loop()
+        begin = line.read(TO_LOOP)
     except (EOFError, OSError):
         return 1
     if not isinstance(begin, Begin):
@@ -210,10 +205,3 @@ def main(line_descriptor: int, rung: int, parent: int) -> int:
             line.send(Failed.of(0, error))
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    _CODE = main(*map(int, sys.argv[1:4]))
-    logging.shutdown()
-    # At once, without waiting for unanswered questions.
-    os._exit(_CODE)

@@ -20,23 +20,22 @@ from bough.control.pools.standings import Standings
 from bough.control.scheduling.questions import Answers, Question
 from bough.errors import BoughError, Busy
 from bough.model.backend import TaskFiles
-from bough.server.child_watch import ChildWatch
-from bough.server.loop_line import (
+from bough.server.child_watch import Child, ChildWatch
+from bough.server.loop_messages import (
+    FROM_LOOP,
     Answered,
     Ask,
     AskStandings,
     Begin,
-    Failed,
     FromLoop,
-    Line,
     Listens,
     Ready,
     Stand,
     Status,
     ToLoop,
-    write_settings,
 )
 from bough.server.loop_view import Counts
+from bough.server.process_line import Failed, write_settings
 from bough.server.settings import Settings
 
 _MODULE = "bough.server.loop_process"
@@ -53,7 +52,16 @@ class LoopWatch(ChildWatch):
     def __init__(
         self, settings: Settings, clock: SteadyClock, backends: Mapping[str, TaskFiles]
     ) -> None:
-        super().__init__("the scheduler")
+        child = Child(
+            "the scheduler",
+            _MODULE,
+            descriptors=lambda: (self._bell,),
+            begin_message=self._begin_message,
+            read=lambda line: line.read(FROM_LOOP),
+            hear=self._hear,
+            gone=self._forget,
+        )
+        super().__init__(child)
         self._settings = settings
         self._clock = clock
         self.backends = backends
@@ -137,18 +145,9 @@ class LoopWatch(ChildWatch):
 
     # In the thread
 
-    def _module_name(self) -> str:
-        return _MODULE
-
-    def _descriptors(self) -> tuple[int, ...]:
-        return (self._bell,)
-
     def _begin_message(self) -> msgspec.Struct:
         now_ms, since_boot_ms = self._clock.moment()
         return Begin(write_settings(self._settings), since_boot_ms, now_ms, self._address)
-
-    def _read(self, line: Line) -> FromLoop:
-        return line.read_from_loop()
 
     def _hear(self, said: FromLoop) -> None:
         if isinstance(said, Status):

@@ -120,7 +120,7 @@ def _authorise(
     elif declared.scope in _OF_WORKFLOWS and actor.name:
         resource = resource_of_workflow(site, names["workflow"])
     if declared.scope is not Scope.NOTHING and resource is None:
-        # Names are no secret: who may list them is told by the use case what is missing.
+        # Names are no secret: users who may list them are told by the use case what is missing.
         base = Action.WORKFLOW_LIST if declared.scope in _OF_WORKFLOWS else Action.POOL_LIST
         authorise(actor, base, names=site.role_names)
         return

@@ -40,13 +40,12 @@ from bough.server.example import TRIED, make_example
 from bough.server.hosting import go_first, running_lock, task_files
 from bough.server.http_server import HttpServer, find_bounds
 from bough.server.listening import Listening, shown
-from bough.server.log_output import log_to_standard_error
 from bough.server.loop_watch import LoopWatch
 from bough.server.notifier import Notifier
+from bough.server.process_start import log_to_standard_error, make_site
 from bough.server.senders import NetworkSender
 from bough.server.server_key import ServerKey
 from bough.server.settings import Settings
-from bough.server.site_setup import make_site
 from bough.server.workers.supervision import Workers
 from bough.store.migration import upgrade
 

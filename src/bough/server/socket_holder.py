@@ -1,6 +1,6 @@
 """The holder: a small process that keeps the server's listening socket open while no server runs.
 
-So nothing else can listen there meanwhile and be sent the tokens of those who ask. A server leaves
+So nothing else can listen there meanwhile and be sent the tokens of clients. A server leaves
 its socket with the holder, and the next one on the same data folder takes it over. While none runs,
 connections wait for a moment; then each is told so.
 

@@ -7,7 +7,7 @@ from typing import Any
 from litestar.params import FromPath, FromQuery
 
 from bough.api.kube_answers import TreeExport
-from bough.backends.kubernetes.kai.queue_manifest import all_manifests
+from bough.backends.kubernetes.kai.manifests import all_manifests
 from bough.backends.kubernetes.kai.wanted_objects import QUEUE, Owner, wanted_objects
 from bough.backends.kubernetes.names import SITE, label_value
 from bough.control.scheduling import tree_export

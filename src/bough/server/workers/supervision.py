@@ -13,8 +13,8 @@ from types import FrameType
 import msgspec
 
 from bough.control.clock import SteadyClock
-from bough.server.loop_line import write_settings
 from bough.server.loop_watch import LoopWatch
+from bough.server.process_line import write_settings
 from bough.server.settings import Settings
 from bough.server.workers.desk import Desk
 from bough.server.workers.dispatch import Dispatcher

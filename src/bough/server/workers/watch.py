@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from bough.server.child_watch import ChildWatch
-from bough.server.loop_line import Failed, Line
+from bough.server.child_watch import Child, ChildWatch
+from bough.server.process_line import Failed
 from bough.server.workers.desk import Caller, Desk
 from bough.server.workers.dispatch import Dispatcher
 from bough.server.workers.hands import make_hands
@@ -39,7 +39,17 @@ class WorkerWatch(ChildWatch):
 
     def __init__(self, worker: int, shared: Shared) -> None:
         """worker:  its number, from 0."""
-        super().__init__(f"worker {worker + 1}")
+        child = Child(
+            f"worker {worker + 1}",
+            _MODULE,
+            descriptors=self._make_descriptors,
+            begin_message=lambda: shared.begin(worker),
+            read=lambda line: line.read(FROM_WORKER),
+            hear=self._hear,
+            started=self._started,
+            gone=self._forget,
+        )
+        super().__init__(child)
         self.worker = worker
         self._shared = shared
         self._hands: socket.socket | None = None
@@ -53,22 +63,13 @@ class WorkerWatch(ChildWatch):
 
     # In the thread
 
-    def _module_name(self) -> str:
-        return _MODULE
-
-    def _descriptors(self) -> tuple[int, ...]:
+    def _make_descriptors(self) -> tuple[int, ...]:
         self._hands, self._theirs = make_hands()
         return (self._theirs.fileno(), self._shared.memory, self._shared.bell)
 
     def _started(self) -> None:
         if self._theirs is not None:
             self._theirs.close()
-
-    def _begin_message(self) -> msgspec.Struct:
-        return self._shared.begin(self.worker)
-
-    def _read(self, line: Line) -> FromWorker:
-        return line.read(FROM_WORKER)
 
     def _hear(self, said: FromWorker) -> None:
         if isinstance(said, Beat):

@@ -11,7 +11,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 import threading
 from contextlib import suppress
 from functools import partial
@@ -26,17 +25,15 @@ from bough.errors import BoughError
 from bough.server.application import make_application
 from bough.server.authenticator import Authenticator
 from bough.server.backend_file import has_local
-from bough.server.child_process import end_with
 from bough.server.concurrency_limits import part_of, share_limits
 from bough.server.connections import ACCEPTED_AT_ONCE, Bounds, OpenConnections
 from bough.server.disk_space import DiskSpace
 from bough.server.hosting import go_first, task_files
 from bough.server.http_server import HttpServer, find_bounds
-from bough.server.log_output import log_to_standard_error
-from bough.server.loop_line import Failed, Line, read_settings
+from bough.server.process_line import Failed, Line, read_settings
+from bough.server.process_start import end_with, log_to_standard_error, make_site
 from bough.server.server_key import ServerKey
 from bough.server.settings import Settings
-from bough.server.site_setup import make_site
 from bough.server.workers.hands import ForSession, NewConnection, Taken, drop, give, receive
 from bough.server.workers.messages import TO_WORKER, Beat, BeginWorker, WorkerReady
 from bough.server.workers.server_link import DistantLoop, DistantTurns, ServerLink
@@ -173,7 +170,7 @@ class _Stop:
             server.handle_exit(signal.SIGINT if again else signal.SIGTERM, None)
 
     def end(self, server: HttpServer) -> None:
-        """Let it be this one."""
+        """Have this server end when the worker is told to stop."""
         self._server = server
         if self.stopping.is_set():
             server.should_exit = True
@@ -249,10 +246,3 @@ def main(line_descriptor: int, hands: int, memory: int, bell: int, parent: int) 
             line.send(Failed.of(0, error))
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    _CODE = main(*map(int, sys.argv[1:6]))
-    logging.shutdown()
-    # At once, without waiting for questions that are not answered.
-    os._exit(_CODE)
