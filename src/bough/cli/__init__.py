@@ -11,7 +11,6 @@
     options          options that several commands share
     multi_value_options   `--set a=1 b=2`
     server_commands  the client, and which pool is meant
-    store_commands   what commands on object stores have in common
     watching         a workflow from its submission to its end: reasons, output, exit code
     transfers        how far an upload or a download is
     server_names     workflows and pools as arguments, completed by the shell

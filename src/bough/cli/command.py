@@ -14,7 +14,7 @@ import click
 from bough.cli.exit_codes import INTERRUPTED, exit_code
 from bough.cli.multi_value_options import repeat_options
 from bough.cli.output import echo_error
-from bough.errors import BoughError
+from bough.errors import BoughError, NotFound
 
 
 class Command(click.Command):
@@ -29,6 +29,8 @@ class Command(click.Command):
         try:
             return super().invoke(ctx)
         except BoughError as error:
+            if isinstance(error, NotFound) and not error.hint:
+                error.hint = _meant_names(ctx)
             echo_error(error, ctx.params.get("format_type", "text"))
             ctx.exit(exit_code(error))
         except click.Abort:
@@ -38,6 +40,12 @@ class Command(click.Command):
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
+
+
+def _meant_names(context: click.Context) -> str:
+    from bough.cli.server_names import meant_names  # noqa: PLC0415  only for mistakes
+
+    return meant_names(context)
 
 
 class CommandGroup(click.Group):
@@ -63,7 +71,8 @@ class CommandGroup(click.Group):
         """The command of this name, imported now where it was not before."""
         if cmd_name in self._later:
             return getattr(importlib.import_module(self._later[cmd_name]), cmd_name)
-        return super().get_command(ctx, cmd_name)
+        found = super().get_command(ctx, cmd_name)
+        return help_command if found is None and cmd_name == "help" else found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -75,3 +84,21 @@ class CommandGroup(click.Group):
             from bough.cli.suggestions import no_such_command  # noqa: PLC0415  only for mistakes
 
             raise no_such_command(ctx, self, args[0]) from None
+
+
+@click.command("help", cls=Command, add_help_option=False)
+@click.argument("words", metavar="[COMMAND]...", nargs=-1)
+@click.pass_context
+def help_command(context: click.Context, words: tuple[str, ...]) -> None:
+    """Show the help of a command: `help workflow submit` is `workflow submit --help`."""
+    found = context.parent
+    if found is None:
+        return
+    for word in words:
+        group = found.command
+        if not isinstance(group, click.Group):
+            raise click.UsageError(f"`{found.command_path}` has no commands.", found)
+        name, command, _ = group.resolve_command(found, [word])
+        if command is not None:
+            found = click.Context(command, parent=found, info_name=name)
+    click.echo(found.get_help())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bough.cli.command import CommandGroup
+from bough.cli.command import CommandGroup, help_command
 from bough.cli.exit_codes import DONE, ERROR, INTERRUPTED, MEANINGS, exit_code
 from bough.cli.output import (
     echo_error,
@@ -107,6 +107,8 @@ class Program(CommandGroup):
         cmd_name: str,
     ) -> click.Command | None:
         """Import the command of this name."""
+        if cmd_name == "help":
+            return help_command
         module = COMMANDS.get(cmd_name)
         return None if module is None else getattr(importlib.import_module(module), cmd_name)
 

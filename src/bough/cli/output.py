@@ -24,7 +24,6 @@ def echo(
     answer: Answer,
     format_type: str,
     render: Callable[[Answer], str],
-    indent: int = 2,
     *,
     key: str | None = None,
 ) -> None:
@@ -37,7 +36,7 @@ def echo(
 
         plain = to_builtins(answer, str_keys=True)
         shown = plain if key is None else {key: plain}
-        click.echo(_json(shown, indent))
+        click.echo(_json(shown))
         return
     text = render(answer)
     if text:
@@ -118,10 +117,10 @@ def silence_standard_output() -> None:
     os.dup2(nowhere, sys.stdout.fileno())
 
 
-def _json(value: object, indent: int | None = None) -> str:
+def _json(value: object) -> str:
     import json  # noqa: PLC0415  text needs none
 
-    return json.dumps(value, indent=indent, ensure_ascii=False)
+    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def _tell(word: str, text: str, colour: str) -> None:

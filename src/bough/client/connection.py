@@ -19,6 +19,10 @@ MAXIMUM_HEADERS = 200
 BLOCK = 65_536
 #: How long a connection is kept for the next request; servers keep one for 5 s or longer.
 IDLE_S = 2.0
+#: What TLS says of an answer that is none of TLS; it depends on the version of OpenSSL.
+_NO_TLS = {"HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE", "WRONG_VERSION_NUMBER"}
+#: How a server that expects TLS answers a request that is none: an alert.
+_TLS_ALERT = b"\x15\x03"
 #: The status of an answer after which the connection is a websocket.
 SWITCHING = 101
 
@@ -29,6 +33,10 @@ class Garbled(Exception):
 
 class CutOff(Exception):
     """The connection ended before the answer did."""
+
+
+class OtherScheme(Exception):
+    """The address says http where the server speaks https, or the other way round."""
 
 
 class Connection:
@@ -138,6 +146,8 @@ class Connection:
         first = self._line()
         if not first:
             raise ConnectionResetError("The connection was closed before an answer came")
+        if first.startswith(_TLS_ALERT) and self._address.scheme == "http":
+            raise OtherScheme
         version, _, rest = first.partition(b" ")
         if not version.startswith(b"HTTP/1.") or not rest[:3].isdigit():
             raise Garbled(f"it began with {first[:40]!r}")
@@ -207,7 +217,12 @@ def _connect(to: Address | Proxy, timeout_s: float) -> socket.socket:
 def _wrap(plain: socket.socket, host: str) -> socket.socket:
     import ssl  # noqa: PLC0415  only for https
 
-    return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+    try:
+        return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+    except ssl.SSLError as error:
+        if error.reason in _NO_TLS:
+            raise OtherScheme from error
+        raise
 
 
 def _proxy_headers(proxy: Proxy) -> dict[str, str]:

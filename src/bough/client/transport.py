@@ -14,7 +14,7 @@ import msgspec
 
 from bough.api.common import Json
 from bough.client.addresses import Query, find_proxy, query_text, read_address
-from bough.client.connection import SWITCHING, Connection, CutOff, Garbled
+from bough.client.connection import SWITCHING, Connection, CutOff, Garbled, OtherScheme
 from bough.client.failure import failure
 from bough.client.server_proof import KnownServer, ask_for_key, check
 from bough.errors import Invalid, Unavailable
@@ -315,6 +315,12 @@ class Transport:
             reason = error.strerror or str(error) or type(error).__name__
             message = f"Cannot reach the server at {self.server}: {reason}."
             raise Unavailable(message, hint=_HINT) from error
+        except OtherScheme as error:
+            said = self._address.scheme
+            spoken = "http" if said == "https" else "https"
+            message = f"The server at {self.server} speaks {spoken}, and not {said}."
+            hint = f"write {spoken}:// in the address: `bough login URL`, or BOUGH_SERVER"
+            raise Unavailable(message, hint=hint) from error
         except CutOff as error:
             message = f"The connection to the server at {self.server} was lost."
             raise Unavailable(message, hint=_LOST) from error

@@ -211,9 +211,9 @@ def submit(
     order = Order(choose_pool(asked, pool), priority, query, **values)
     answer = send(asked, order, os.path.join(folder, plain), text)
     if dry_run:
-        echo(answer, format_type, lambda each: (each.spec or "").rstrip("\n"), indent=4)
+        echo(answer, format_type, lambda each: (each.spec or "").rstrip("\n"))
         return
-    echo(answer, format_type, render_submitted, indent=4)
+    echo(answer, format_type, render_submitted)
     warn(answer, priority, to_errors=format_type == "json")
 
 

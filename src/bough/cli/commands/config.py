@@ -78,7 +78,7 @@ def show(what: tuple[str, int | None], names: tuple[str, ...], format_type: str)
         answer = found[0].data
     for name in names:
         answer = _step(answer, name, kind if revision is None else f"{kind}:{revision}")
-    echo(answer, "json" if format_type == "text" else format_type, str, indent=4)
+    echo(answer, "json" if format_type == "text" else format_type, str)
 
 
 @config.command()

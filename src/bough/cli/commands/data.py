@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,10 +16,15 @@ from bough.cli.options import format_option
 from bough.cli.output import count, echo, printable
 from bough.cli.screen import utc_option
 from bough.cli.server_commands import client
-from bough.cli.store_commands import is_store, store_data, upload_to_store
 from bough.cli.text.data import render_downloaded, render_listing, render_objects, render_sent
 from bough.cli.transfers import end_progress, tell_bytes, tell_download, tell_upload
+from bough.errors import Invalid
 
+if TYPE_CHECKING:
+    from bough.client.uploads import FolderFiles
+
+#: The schemes of object stores. What is asked of one needs no server.
+_SCHEMES = ("s3", "gs", "azure")
 _url_argument = click.argument("url", metavar="URL")
 
 
@@ -44,8 +52,8 @@ def data() -> None:
 @format_option
 def list_data(url: str, most: int, format_type: str) -> None:
     """List the files at and below a path, and how full the pool is."""
-    if is_store(url):
-        echo(store_data().list_url(url, most), format_type, render_objects)
+    if _is_store(url):
+        echo(_store_data().list_url(url, most), format_type, render_objects)
         return
     from bough.api.data import DataListing  # noqa: PLC0415  other commands need none
     from bough.client.data import read_data_address  # noqa: PLC0415
@@ -75,9 +83,9 @@ def upload(source: Path, url: str, gitignore: bool, format_type: str) -> None:
     from bough.client.data import read_data_address  # noqa: PLC0415
     from bough.client.uploads import Upload, find_files  # noqa: PLC0415
 
-    if is_store(url):
+    if _is_store(url):
         found = find_files(source, respect_ignored=gitignore)
-        done = upload_to_store(source, url, found)
+        done = _upload_to_store(source, url, found)
         end_progress()
         echo(done, format_type, render_sent)
         return
@@ -113,9 +121,9 @@ def download(url: str, folder: Path, overwrite: bool, format_type: str) -> None:
     Files that you have already are not sent again, and an interrupted download resumes where it
     stopped.
     """
-    if is_store(url):
+    if _is_store(url):
         tell = tell_bytes("received")
-        done = store_data().download_url(url, folder, overwrite=overwrite, tell=tell)
+        done = _store_data().download_url(url, folder, overwrite=overwrite, tell=tell)
         end_progress()
         echo(done, format_type, render_downloaded)
         return
@@ -139,9 +147,32 @@ def delete(context: click.Context, url: str, force: bool, format_type: str) -> N
     """Delete a file, or a folder with everything below it."""
     from bough.client.data import read_data_address  # noqa: PLC0415
 
-    address = None if is_store(url) else read_data_address(url)
+    address = None if _is_store(url) else read_data_address(url)
     question = f"Delete {printable(url)} with all that is below it?"
     if not force and not click.confirm(question, err=True):
         context.exit(INTERRUPTED)
-    done = store_data().delete_url(url) if address is None else client().data.delete(address)
+    done = _store_data().delete_url(url) if address is None else client().data.delete(address)
     echo(done, format_type, lambda each: f"{count(each.files, 'file')} deleted.")
+
+
+def _is_store(url: str) -> bool:
+    """Whether a URL names an object store."""
+    return url.partition("://")[0].lower() in _SCHEMES
+
+
+def _store_data() -> Any:
+    """The module `bough.stores.user_data`, imported when a command runs and not before."""
+    if importlib.util.find_spec("obstore") is None:
+        raise Invalid("Object stores need the library obstore: pip install obstore")
+    return importlib.import_module("bough.stores.user_data")
+
+
+def _upload_to_store(source: Path, url: str, found: FolderFiles) -> Any:
+    """Upload a file or a folder; a file gets the path of the URL, or its own name below it."""
+    if not found.files:
+        raise click.UsageError(f"There is no file in {printable(str(source))}.")
+    files = [(each.path, each.place) for each in found.files]
+    above, _, name = url.rpartition("/")
+    if source.is_file() and name and above.count("/") > 2:
+        url, files = above, [(name, files[0][1])]
+    return _store_data().upload_files(files, url, found.left_out, tell_bytes("sent"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,6 +26,21 @@ if TYPE_CHECKING:
     from bough.api.file_answers import FileWhyAnswer, PlanAnswer
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+class _FilesThenWorkload(Command):
+    """A command whose last argument names a workload, after any number of files."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; a single one that is a file is not taken for the workload."""
+        try:
+            return super().parse_args(ctx, [*args])
+        except click.MissingParameter as error:
+            only = self.make_parser(ctx).parse_args([*args])[0]["workload"]
+            if isinstance(only, str) and (only == "-" or os.path.exists(only)):
+                workload = next(each for each in self.params if each.name == "workload")
+                raise click.MissingParameter(ctx=ctx, param=workload) from error
+            raise
 
 
 def _scene_options(command: Decorated) -> Decorated:
@@ -55,7 +71,7 @@ def plan(
     echo_found(answer, format_type, render_plan)
 
 
-@click.command(cls=Command)
+@click.command(cls=_FilesThenWorkload)
 @files_argument
 @click.argument("workload")
 @click.option(

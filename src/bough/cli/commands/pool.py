@@ -71,9 +71,9 @@ def list_pools(
     if missing:
         raise NotFound(f"Pools {', '.join(missing)} not found")
     if mode:
-        echo(answer, format_type, lambda each: render_usage(each, mode), indent=4)
+        echo(answer, format_type, lambda each: render_usage(each, mode))
     else:
-        echo(answer, format_type, lambda each: render_pools(each, verbose=verbose), indent=4)
+        echo(answer, format_type, lambda each: render_pools(each, verbose=verbose))
 
 
 _quota_options = together(
@@ -103,7 +103,7 @@ _quota_options = together(
 def create(name: str, format_type: str, **fields: str | int | None) -> None:
     """Create a pool."""
     answer = client().pools.create(name, _config(fields))
-    echo(answer, format_type, lambda made: render_new_pool(made, name), indent=4)
+    echo(answer, format_type, lambda made: render_new_pool(made, name))
 
 
 @pool.command()
@@ -118,7 +118,7 @@ def update(name: str, plan: bool, format_type: str, **fields: str | int | None) 
         raise click.UsageError("Nothing to change: give at least one option.")
     with _pointing_to_subpools(name, "update"):
         answer = client().pools.update(name, changes, plan=plan)
-    echo(answer, format_type, lambda found: render_pool_change(found, name), indent=4)
+    echo(answer, format_type, lambda found: render_pool_change(found, name))
 
 
 @pool.command()
@@ -126,7 +126,7 @@ def update(name: str, plan: bool, format_type: str, **fields: str | int | None) 
 @format_option
 def show(name: str, format_type: str) -> None:
     """Show the configuration of a pool."""
-    echo(client().pools.get(name), format_type, render_pool, indent=4)
+    echo(client().pools.get(name), format_type, render_pool)
 
 
 @pool.command()
@@ -136,7 +136,7 @@ def show(name: str, format_type: str) -> None:
 def rename(name: str, new_name: str, format_type: str) -> None:
     """Rename a pool. Its workflows go with it."""
     answer = client().pools.rename(name, new_name)
-    echo(answer, format_type, lambda _: f"Pool {name} is now {new_name}.", indent=4)
+    echo(answer, format_type, lambda _: f"Pool {name} is now {new_name}.")
 
 
 @pool.command()
@@ -149,7 +149,7 @@ def delete(name: str, format_type: str) -> None:
     asked.pools.get(name)
     with _pointing_to_subpools(name, "delete"):
         answer = asked.pools.delete(name)
-    echo(answer, format_type, lambda _: f"Pool {name} is deleted.", indent=4)
+    echo(answer, format_type, lambda _: f"Pool {name} is deleted.")
 
 
 @contextmanager

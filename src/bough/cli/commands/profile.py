@@ -27,7 +27,7 @@ def profile() -> None:
 @format_option
 def list_profile(format_type: str) -> None:
     """Show your settings, the pools you may submit to, and your roles."""
-    echo(client().profile.get(), format_type, render_profile, indent=4)
+    echo(client().profile.get(), format_type, render_profile)
 
 
 @profile.command("set")
@@ -51,4 +51,4 @@ def set_profile(setting: str, value: str, switch: str | None, format_type: str) 
     else:
         raise click.UsageError(f"Notifications come by email, slack or webhook, not {value!r}.")
     answer = client().profile.set(changes)
-    echo(answer, format_type, lambda _: "Your profile is updated.", indent=4)
+    echo(answer, format_type, lambda _: "Your profile is updated.")

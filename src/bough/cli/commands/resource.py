@@ -8,7 +8,7 @@ from bough.cli.command import CommandGroup
 from bough.cli.options import format_option
 from bough.cli.output import echo
 from bough.cli.server_commands import client
-from bough.cli.server_names import complete_pool, pools_option
+from bough.cli.server_names import POOL, pools_option
 from bough.cli.text.nodes import render_node, render_resources
 
 
@@ -41,15 +41,15 @@ def list_resources(
     if pools and everything:
         raise click.UsageError("--pool and --all cannot be used together.")
     answer = client().resources.list(pools, platforms)
-    echo(answer, format_type, lambda each: render_resources(each, pools, mode), indent=4)
+    echo(answer, format_type, lambda each: render_resources(each, pools, mode))
 
 
 @resource.command()
 @click.argument("node")
-@click.option("--pool", "-p", shell_complete=complete_pool, help="Only as a node of this pool.")
+@click.option("--pool", "-p", type=POOL, help="Only as a node of this pool.")
 @click.option("--platform", "-pl", help="Only as a node of this platform.")
 @format_option
 def info(node: str, pool: str | None, platform: str | None, format_type: str) -> None:
     """Show one node."""
     answer = client().resources.get(node)
-    echo(answer, format_type, lambda each: render_node(each, pool, platform), indent=4)
+    echo(answer, format_type, lambda each: render_node(each, pool, platform))

@@ -15,7 +15,7 @@ from bough.cli.options import PRIORITIES, format_option, read_pairs
 from bough.cli.output import echo, echo_error, echo_usage_error, printable
 from bough.cli.screen import program
 from bough.cli.server_commands import choose_pool, client
-from bough.cli.server_names import complete_pool, start_options
+from bough.cli.server_names import POOL, start_options
 from bough.cli.text.workflows import render_submitted
 from bough.cli.transfers import upload_option, upload_project
 from bough.cli.watching import COMPLETED, Watch, task_exit_code
@@ -72,7 +72,7 @@ class RunCommand(Command):
 @click.option(
     "--pool",
     "-p",
-    shell_complete=complete_pool,
+    type=POOL,
     help="The pool or subpool (default: your default pool).",
 )
 @click.option(
@@ -146,7 +146,7 @@ def run(
     for warning in answer.warnings:
         click.echo(printable(f"WARNING: {warning}"), err=True)
     if detach:
-        echo(answer, format_type, render_submitted, indent=4)
+        echo(answer, format_type, render_submitted)
         return
     if answer.elements is not None:
         click.get_current_context().exit(_watch_array(asked, answer.name, quiet, format_type))

@@ -37,7 +37,7 @@ def create(parent: str, name: str, quota: float, plan: bool, format_type: str) -
     Lists the workflows that can no longer start, or only later.
     """
     answer = client().subpools.create(parent, name, whole(quota), plan=plan)
-    echo(answer, format_type, lambda each: render_change(each, "created"), indent=4)
+    echo(answer, format_type, lambda each: render_change(each, "created"))
 
 
 @subpool.command()
@@ -52,7 +52,7 @@ def update(parent: str, name: str, quota: float, plan: bool, format_type: str) -
     Lists the workflows that can no longer start, or only later.
     """
     answer = client().subpools.update(parent, name, whole(quota), plan=plan)
-    echo(answer, format_type, lambda each: render_change(each, "updated"), indent=4)
+    echo(answer, format_type, lambda each: render_change(each, "updated"))
 
 
 @subpool.command()
@@ -66,7 +66,7 @@ def delete(parent: str, name: str, plan: bool, format_type: str) -> None:
     Lists the workflows that can no longer start, or only later.
     """
     answer = client().subpools.delete(parent, name, plan=plan)
-    echo(answer, format_type, render_deletion, indent=4)
+    echo(answer, format_type, render_deletion)
 
 
 @subpool.command("list")
@@ -76,7 +76,7 @@ def delete(parent: str, name: str, plan: bool, format_type: str) -> None:
 def list_subpools(parent: str, include_archived: bool, format_type: str) -> None:
     """List the subpools of a pool."""
     answer = client().subpools.list(parent, include_archived=include_archived)
-    echo(answer, format_type, render_subpools, indent=4)
+    echo(answer, format_type, render_subpools)
 
 
 @subpool.command()
@@ -85,7 +85,7 @@ def list_subpools(parent: str, include_archived: bool, format_type: str) -> None
 @format_option
 def show(parent: str, name: str, format_type: str) -> None:
     """Show one subpool, and what keeps its drain open."""
-    echo(client().subpools.get(parent, name), format_type, render_pool, indent=4)
+    echo(client().subpools.get(parent, name), format_type, render_pool)
 
 
 @subpool.command()
@@ -95,7 +95,7 @@ def show(parent: str, name: str, format_type: str) -> None:
 @format_option
 def history(parent: str, name: str, format_type: str) -> None:
     """List all changes of a subpool."""
-    echo(client().subpools.history(parent, name), format_type, render_subpool_history, indent=4)
+    echo(client().subpools.history(parent, name), format_type, render_subpool_history)
 
 
 def whole(quota: float) -> float:

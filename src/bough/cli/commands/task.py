@@ -11,7 +11,7 @@ from bough.cli.options import PRIORITIES, TASK_STATUSES, count_option, format_op
 from bough.cli.output import echo
 from bough.cli.screen import utc_option
 from bough.cli.server_commands import client
-from bough.cli.server_names import complete_workflow, pools_option
+from bough.cli.server_names import WORKFLOW, pools_option
 from bough.cli.text.workflows import render_summaries, render_tasks
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def task() -> None:
     "-w",
     "workflow_id",
     metavar="ID",
-    shell_complete=complete_workflow,
+    type=WORKFLOW,
     help="Only tasks of this workflow.",
 )
 @click.option("--user", "-u", "users", multiple=True, help="Only tasks of this user; repeatable.")

@@ -23,7 +23,7 @@ def version(format_type: str) -> None:
     except BoughError as error:
         if error.http_status == 500:
             raise
-    echo({"client": VERSION, "server": server}, format_type, _render, indent=4)
+    echo({"client": VERSION, "server": server}, format_type, _render)
 
 
 def _render(answer: dict[str, str | None]) -> str:

@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING
 import click
 
 from bough.cli.command import CommandGroup
-from bough.cli.commands import workflow_download, workflow_exec, workflow_reach, workflow_submit
+from bough.cli.commands import (
+    workflow_download,
+    workflow_exec,
+    workflow_logs,
+    workflow_reach,
+    workflow_submit,
+)
 from bough.cli.exit_codes import REFUSED
-from bough.cli.options import PRIORITIES, WORKFLOW_STATUSES, format_option, long_format_option
+from bough.cli.options import PRIORITIES, WORKFLOW_STATUSES, format_option
 from bough.cli.output import echo, echo_error, printable
 from bough.cli.screen import screen, utc_option
 from bough.cli.server_commands import client, try_all
 from bough.cli.server_names import (
-    complete_pool,
-    complete_workflow,
+    POOL,
+    WORKFLOW,
     id_argument,
     ids_argument,
     pools_option,
@@ -31,8 +37,7 @@ from bough.cli.text.workflows import (
     render_moved,
     render_query,
 )
-from bough.cli.times import show_line
-from bough.cli.watching import ALIVE, COMPLETED, WAITING, Part, Watch, task_exit_code
+from bough.cli.watching import ALIVE, COMPLETED, WAITING, Watch
 from bough.errors import BoughError, NotFound
 
 if TYPE_CHECKING:
@@ -43,12 +48,6 @@ if TYPE_CHECKING:
 
 #: The most that a server gives at once.
 PAGE = 1_000
-follow_option = click.option(
-    "--follow/--no-follow",
-    "-f",
-    default=None,
-    help="Follow until the workflow finishes (default for text), or print what there is.",
-)
 
 
 @click.group(cls=CommandGroup)
@@ -57,6 +56,8 @@ def workflow() -> None:
 
 
 for command in (
+    workflow_logs.events,
+    workflow_logs.logs,
     workflow_submit.submit,
     workflow_submit.validate,
     workflow_submit.restart,
@@ -234,7 +235,7 @@ def cancel(
     def attempt(name: str) -> None:
         answer = asked.workflows.cancel(name, message=message, force=force)
         told = f"Cancel job for workflow {name} is submitted!"
-        echo(answer, format_type, lambda _: told, indent=4)
+        echo(answer, format_type, lambda _: told)
 
     def failed(name: str, error: BoughError) -> None:
         error.message = f"Workflow cancelation failed for workflow {name}: {error.message}"
@@ -280,9 +281,7 @@ def _until_ended(
 
 @workflow.command()
 @id_argument
-@click.option(
-    "--pool", "-p", shell_complete=complete_pool, help="The pool or subpool to move it to."
-)
+@click.option("--pool", "-p", type=POOL, help="The pool or subpool to move it to.")
 @click.option("--priority", type=PRIORITIES, help="Its new priority.")
 @format_option
 def update(name: str, pool: str | None, priority: Priority | None, format_type: str) -> None:
@@ -294,61 +293,6 @@ def update(name: str, pool: str | None, priority: Priority | None, format_type: 
         raise click.UsageError("Nothing to change: give --pool, --priority, or both.")
     answer = client().workflows.update(name, pool=pool, priority=priority)
     echo(answer, format_type, render_moved)
-
-
-@workflow.command()
-@id_argument
-@click.option("--task", "-t", help="Only this task.")
-@click.option("--retry-id", "-r", type=click.IntRange(0), help="Only this attempt.")
-@click.option("--error", "errors", is_flag=True, help="Only what tasks wrote to standard error.")
-@click.option("-n", "lines", metavar="LINES", type=click.IntRange(1), help="Only the last lines.")
-@follow_option
-@utc_option
-@long_format_option
-def logs(
-    name: str,
-    task: str | None,
-    retry_id: int | None,
-    errors: bool,
-    lines: int | None,
-    follow: bool | None,
-    format_type: str,
-) -> None:
-    """Print the output of tasks. Follows it until the workflow finishes.
-
-    Followed to the end, the exit code is that of the task that failed, or 1 if none has one. Until
-    something starts, it says what the workflow waits for. It reconnects if the connection breaks.
-    """
-    asked, follows = client(), _follows(follow, format_type)
-    if follows and format_type == "text" and not screen().osmo:
-        part = Part(task, retry_id, errors, lines)
-        click.get_current_context().exit(_follow_logs(asked, name, part))
-    found = asked.workflows.logs(
-        name,
-        task=task,
-        retry=retry_id,
-        last_lines=lines,
-        errors=errors,
-        follow=follows,
-    )
-    _stream(found, f"Workflow {name} has logs:", format_type)
-
-
-@workflow.command()
-@id_argument
-@click.option("--task", "-t", help="Only this task.")
-@click.option("--retry-id", "-r", type=click.IntRange(0), help="Only this attempt.")
-@follow_option
-@utc_option
-@long_format_option
-def events(
-    name: str, task: str | None, retry_id: int | None, follow: bool | None, format_type: str
-) -> None:
-    """Print the events of a workflow. Follows them until it finishes."""
-    found = client().workflows.events(
-        name, task=task, retry=retry_id, follow=_follows(follow, format_type)
-    )
-    _stream(found, f"Workflow {name} has events:", format_type)
 
 
 @workflow.command()
@@ -385,7 +329,7 @@ def why(name: str, remedies: bool, queues: bool, format_type: str) -> None:
     "names",
     metavar="ID",
     multiple=True,
-    shell_complete=complete_workflow,
+    type=WORKFLOW,
     required=True,
     help="The workflow; repeatable.",
 )
@@ -400,30 +344,3 @@ def tag(
     for name in names:
         asked.workflows.tag(name, add=add, remove=remove)
     echo({"workflows": list(names)}, format_type, lambda _: f"Tags of {', '.join(names)} are set.")
-
-
-def _follow_logs(asked: Client, name: str, part: Part) -> int:
-    """Print the log as it comes; returns the exit code."""
-    watch = Watch(asked, name)
-    watch.until_started(part.task)
-    click.echo(f"Workflow {name} has logs:")
-    for line in watch.lines(part):
-        click.echo(show_line(line), nl=False)
-    found = asked.workflows.get(name)
-    # It still runs where nothing is kept of what it writes.
-    return 0 if found.status in ALIVE else task_exit_code(found, REFUSED, part.task)
-
-
-def _follows(follow: bool | None, format_type: str) -> bool:
-    """JSON is printed all at once, so it follows only where the user asks for that."""
-    return format_type == "text" if follow is None else follow
-
-
-def _stream(lines: Iterator[str], heading: str, format_type: str) -> None:
-    """Lines as they come; as JSON, a list of them when they have all come."""
-    if format_type == "json":
-        echo([line.rstrip("\n") for line in lines], format_type, str)
-        return
-    click.echo(heading)
-    for line in lines:
-        click.echo(show_line(line), nl=False)

@@ -39,7 +39,7 @@ def exec_(
     task: str,
     argv: tuple[str, ...],
 ) -> None:
-    r"""Run a command in a running task.
+    """Run a command in a running task.
 
     It sees what the task sees, has its permissions and limits, and ends with it. Without COMMAND,
     opens a shell. Options may also come after TASK; those of the command come after --.
@@ -51,7 +51,7 @@ def exec_(
       bough workflow exec train-1 main
       bough workflow exec train-1 main -- nvidia-smi
       bough workflow exec -i train-1 main -- tar -x < project.tar
-    """
+    """  # noqa: D301  click reads the \b
     try:
         flags, words = _split(argv)
         interactive = not words and "i" not in flags and not reads_input

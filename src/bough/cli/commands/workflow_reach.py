@@ -39,7 +39,7 @@ _WORK = "osmo"
 def port_forward(
     name: str, task: str, ports: tuple[str, ...], listed: str | None, udp: bool, host: str
 ) -> None:
-    r"""Forward ports of this machine to ports of a task.
+    """Forward ports of this machine to ports of a task.
 
     PORT uses the same number on both sides; LOCAL:TASK uses two, and LOCAL 0 picks a free one. Only
     programs on this machine can connect. Runs until you interrupt it or the task ends.
@@ -47,7 +47,7 @@ def port_forward(
     \b
     Example:
       bough workflow port-forward train-1 main 6006
-    """
+    """  # noqa: D301  click reads the \b
     from bough.client.forwarding import LOOPBACK, ForwardedPort, Forwarder  # noqa: PLC0415
 
     del host
@@ -104,7 +104,7 @@ def rsync() -> None:
 @click.argument("path", metavar="LOCAL:REMOTE", required=False)
 @click.pass_context
 def upload(context: click.Context, name: str, task: str, path: str | None) -> None:
-    r"""Copy files to a task; sends only changes.
+    """Copy files to a task; sends only changes.
 
     REMOTE is below the working folder of the task, or an absolute path in one of its folders. As
     with rsync, a slash at the end of a folder means its contents. Without TASK, the lead task of
@@ -113,7 +113,7 @@ def upload(context: click.Context, name: str, task: str, path: str | None) -> No
     \b
     Example:
       bough workflow rsync upload train-1 main src/:src
-    """
+    """  # noqa: D301  click reads the \b
     asked = client()
     task, path = _task_and_path(asked, name, task, path)
     local, remote = _split(path)
@@ -128,12 +128,12 @@ def upload(context: click.Context, name: str, task: str, path: str | None) -> No
 @click.argument("path", metavar="REMOTE:LOCAL", required=False)
 @click.pass_context
 def download(context: click.Context, name: str, task: str, path: str | None) -> None:
-    r"""Copy files from a task; sends only changes.
+    """Copy files from a task; sends only changes.
 
     \b
     Example:
       bough workflow rsync download train-1 main checkpoints/:checkpoints
-    """
+    """  # noqa: D301  click reads the \b
     asked = client()
     task, path = _task_and_path(asked, name, task, path)
     remote, local = _split(path)

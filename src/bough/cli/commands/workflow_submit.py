@@ -16,7 +16,7 @@ from bough.cli.options import PRIORITIES, format_option, read_pairs, together
 from bough.cli.output import echo, printable
 from bough.cli.screen import program
 from bough.cli.server_commands import choose_pool, client
-from bough.cli.server_names import complete_pool, id_argument, start_options
+from bough.cli.server_names import POOL, id_argument, start_options
 from bough.cli.text.workflows import render_ended, render_submitted
 from bough.cli.transfers import upload_option, upload_project
 from bough.cli.watching import COMPLETED, Watch
@@ -51,7 +51,7 @@ spec_options = together(
     click.option(
         "--pool",
         "-p",
-        shell_complete=complete_pool,
+        type=POOL,
         help="The pool or subpool (default: your default pool).",
     ),
     click.option(
@@ -112,10 +112,10 @@ def submit(
     again = text is None
     answer = _send_again(asked, order, file) if again else send(asked, order, file, text)
     if dry_run:
-        echo(answer, format_type, lambda each: (each.spec or "").rstrip("\n"), indent=4)
+        echo(answer, format_type, lambda each: (each.spec or "").rstrip("\n"))
         return
     if not wait:
-        echo(answer, format_type, render_submitted, indent=4)
+        echo(answer, format_type, render_submitted)
         warn(answer, priority, to_errors=format_type == "json")
         return
     warn(answer, priority, to_errors=True)
@@ -154,7 +154,7 @@ def validate(
         query["strict_osmo"] = True
     order = Order(choose_pool(asked, pool), priority, query, **values)
     answer = send(asked, order, file, text)
-    echo(answer, format_type, lambda each: each.logs or "", indent=4)
+    echo(answer, format_type, lambda each: each.logs or "")
     warn(answer, None, to_errors=format_type == "json")
 
 
@@ -163,7 +163,7 @@ def validate(
 @click.option(
     "--pool",
     "-p",
-    shell_complete=complete_pool,
+    type=POOL,
     help="The pool or subpool (default: the one it was in).",
 )
 @format_option
@@ -171,7 +171,7 @@ def restart(name: str, pool: str | None, format_type: str) -> None:
     """Submit a failed workflow again, without its completed groups."""
     asked = client()
     answer = asked.workflows.restart(pool or asked.workflows.get(name).pool, name)
-    echo(answer, format_type, render_submitted, indent=4)
+    echo(answer, format_type, render_submitted)
     warn(answer, None, to_errors=format_type == "json")
 
 

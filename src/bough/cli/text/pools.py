@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bough.cli.output import count, printable
+from bough.cli.output import count, printable, some_of
 from bough.cli.screen import screen
 from bough.cli.tables import NOTHING, Cell, cell_text, render_fields, render_ruled, render_table
 
@@ -46,8 +46,12 @@ def render_pools(answer: PoolQuotas, *, verbose: bool = False) -> str:
     if not tree:
         return "No pools available"
     table = (_osmo_tree if screen().osmo else _plain_tree)(tree, verbose=verbose)
-    notes = [] if screen().osmo and not verbose else list(_offline([pool for _, pool, _ in tree]))
-    notes += [line for _, pool, _ in tree for line in _notes(pool)] if verbose else []
+    pools = [pool for _, pool, _ in tree]
+    notes: list[str] = []
+    if verbose:
+        notes += [*_offline(pools), *(line for pool in pools for line in _notes(pool))]
+    elif not screen().osmo:
+        notes += [*_offline(pools), *_footnotes(pools)]
     return "\n".join([table, "", *notes]) if notes else table
 
 
@@ -57,6 +61,16 @@ def _offline(pools: Sequence[PoolUsage]) -> Iterator[str]:
     for reason in reasons:
         named = ", ".join(each.name for each in pools if each.offline == reason)
         yield f"OFFLINE: {named}. {reason}"
+
+
+def _footnotes(pools: Sequence[PoolUsage]) -> Iterator[str]:
+    """Where less can start than the table says is available, once for all that share the reason."""
+    short = [each for each in pools if each.can_start_note and not each.offline]
+    for reason in dict.fromkeys(each.can_start_note for each in short):
+        alike = [each for each in short if each.can_start_note == reason]
+        names = some_of([each.name for each in alike], MAXIMUM_NAMED)
+        much = alike[0].can_start if len(alike) == 1 else "less than is available"
+        yield f"{names} can start {much} now: {reason}"
 
 
 def _notes(pool: PoolUsage) -> Iterator[str]:
