@@ -44,6 +44,6 @@ def answer(group: str, case: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 2 or not all(Path(each).is_file() for each in sys.argv[1:]):
         sys.exit(__doc__)
     sys.exit(main(sys.argv[1:]))

@@ -21,10 +21,11 @@ from msgspec import inspect
 
 from bough.errors import Broken, Invalid, NotFound
 from bough.formats.yaml.documents import read_file, read_text
-from bough.formats.yaml.fields import Fields, Reading, suggest
+from bough.formats.yaml.fields import Fields, Reading
 from bough.formats.yaml.times import parse_duration_s
 from bough.model.policy import KAI, KAI_FAIR, KUEUE, KUEUE_FAIR, OSMO, Policy
 from bough.model.problem import Problem, Severity, problem_line
+from bough.model.words import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: By resource: in units of how much a Queue of KAI is written.
 KAI_UNITS = {"memory": MEMORY_UNIT}
+#: By resource: what is counted there, where its name alone would mislead.
+KAI_UNIT_NAMES = {"cpu": "thousandths of a cpu", "memory": "MB of memory"}
 PARENT_QUEUE = "spec.parentQueue"
 PARENT_COHORT = "spec.parentName"
 WEIGHT = "spec.fairSharing.weight"

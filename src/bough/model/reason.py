@@ -10,7 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from bough.model.quota import FlavorResource, TreeNode
-from bough.model.words import OBJECT_WORDS, Words
+from bough.model.words import OBJECT_WORDS, Words, write_amount
 
 
 class RefusalKind(StrEnum):
@@ -71,19 +71,26 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
             return f"{words.queue(self.queue)} is stopped: {cycle_text(self.cycle)}"
         if self.kind is RefusalKind.NOT_LISTED:
             return f"{words.queue(self.queue)} does not list {self.flavor_resource}"
-        short = words.amount(self.flavor_resource, str(self.deficit))
+        short = words.amount(self.flavor_resource, self._write(self.deficit))
         left = (
-            f"{_are(self.balance)} left"
+            f"{self._are(self.balance)} left"
             if self.balance >= 0
-            else f"{_are(-self.balance)} used too many"
+            else f"{self._are(-self.balance)} used too many"
         )
-        borrowed = f", and it may borrow {self.borrowing_limit}" if self.borrowing_limit else ""
-        asked = f"{_are(self.passed)} asked for{borrowed}"
+        limit = self.borrowing_limit
+        borrowed = f", and it may borrow {self._write(limit)}" if limit else ""
+        asked = f"{self._are(self.passed)} asked for{borrowed}"
         return f"{words.node(self.node)} is short of {short}: {left}, {asked}"
 
+    def _are(self, amount: int) -> str:
+        if amount == 0:
+            return "none is"
+        written = self._write(amount)
+        return f"{written} is" if written == "1" else f"{written} are"
 
-def _are(number: int) -> str:
-    return "none is" if number == 0 else "1 is" if number == 1 else f"{number} are"
+    def _write(self, amount: int) -> str:
+        what = self.flavor_resource
+        return write_amount(what.resource, amount) if what else str(amount)
 
 
 class WaitReason(StrEnum):

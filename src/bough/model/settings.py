@@ -55,7 +55,7 @@ class WorkflowSettings(msgspec.Struct, frozen=True):
 
 
 class ServiceSettings(msgspec.Struct, frozen=True):
-    """What holds for everyone who asks the server for something."""
+    """What holds for all requests: which clients are too old, how long tokens may be valid."""
 
     #: The version that existing clients should have, as `6.4.0`; `None`: that of the server.
     latest_version: str | None = None

@@ -1,4 +1,4 @@
-"""How sentences name nodes of the quota tree, and write amounts of what it counts.
+"""How sentences name nodes of the quota tree, write amounts, and suggest a name that exists.
 
 A reason keeps the nodes it speaks of as data; the words come when it is said. So the same reason
 names a queue to people who wrote queues, and a pool to people who know pools only.
@@ -6,9 +6,15 @@ names a queue to people who wrote queues, and a pool to people who know pools on
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection, Iterable
+from itertools import islice
+
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
 
 _BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
+#: Of how many names in one answer it is said what was meant.
+_MOST_SUGGESTED = 20
 _IN_BYTES = ("memory", "storage", "ephemeral-storage")
 
 
@@ -58,3 +64,18 @@ def write_amount(resource: str, amount: int) -> str:
             if amount % 1024**power == 0:
                 return f"{amount // 1024**power}{suffix}"
     return str(amount)
+
+
+def suggest_all(names: Iterable[str], known: Collection[str]) -> dict[str, str]:
+    """For the first few of some unknown names, say which known name was probably meant."""
+    first = islice(dict.fromkeys(names), _MOST_SUGGESTED)
+    return {name: suggest(name, known) for name in first}
+
+
+def suggest(name: object, known: Iterable[str]) -> str:
+    """Say which known name was probably meant, or nothing."""
+    if not isinstance(name, str) or len(name) > 100:
+        return ""
+    by_lower = {candidate.lower(): candidate for candidate in sorted(known)}
+    close = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.7)
+    return f"; did you mean {by_lower[close[0]]}?" if close else ""

@@ -41,10 +41,12 @@ class FairSource(Source):
         snapshot: Snapshot,
         queues: Iterable[FairQueue],
         units: Mapping[str, int] | None = None,
+        unit_names: Mapping[str, str] | None = None,
     ) -> None:
-        """units:  by resource, the unit in which it is written, where that is not one."""
+        """By resource, the unit in which it is written and what that is called, if not one."""
         super().__init__(snapshot)
         self.units = units or {}
+        self.unit_names = unit_names or {}
         self.queues = {queue.name: queue for queue in queues}
 
     def declare(self, snapshot: Snapshot, steps: Sequence[Step]) -> Snapshot:
@@ -121,7 +123,7 @@ class FairSource(Source):
             before,
             after,
             f"the {step.knob.value}",
-            resource,
+            self.unit_names.get(resource, resource),
         )
 
     def bound_field(self, resource: str, knob: Knob) -> str:

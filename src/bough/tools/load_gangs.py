@@ -25,8 +25,10 @@ from bough.core.gang.validation import (
 )
 from bough.core.quota.fairtree import queue_obstacle
 from bough.formats.kai.objects import KaiObjects, read_kai
+from bough.model.fairqueue import QueueObstacleKind
 from bough.model.gang import PodState
 from bough.model.problem import Problem, Severity
+from bough.model.words import suggest_all
 from bough.tools.load_organisation import in_order, locate_all, read_texts, refuse_errors
 
 if TYPE_CHECKING:
@@ -98,7 +100,8 @@ def gather(
     obstacles = _obstacles(objects, elsewhere, alone)
     gangs += [gang for _, gang in alone]
     run = {gang.name for gang in gangs if not is_waiting(gang)}
-    problems += locate_all(_queue_problems(obstacles, names, run), objects.documents)
+    queues = [queue.name for queue in objects.queues]
+    problems += locate_all(_queue_problems(obstacles, names, run, queues), objects.documents)
     return Gangs(tuple(gangs), obstacles, objects, problems)
 
 
@@ -176,15 +179,18 @@ def _queue_problems(
     obstacles: Mapping[str, QueueObstacle],
     pod_groups: Mapping[str, PodGroup],
     run: Collection[str],
+    queues: Collection[str],
 ) -> Iterator[Problem]:
     """run:  the gangs that want nothing."""
+    missing = [each.queue for each in obstacles.values() if each.kind is QueueObstacleKind.MISSING]
+    meant = suggest_all(missing, queues)
     for name, obstacle in obstacles.items():
         group = pod_groups.get(name)
         of_label = group is None or group.native
         then = "what it uses counts for no queue" if name in run else "the gang waits"
         yield Problem(
             path=("metadata", "labels") if of_label else ("spec", "queue"),
-            message=f"{then}: {obstacle.sentence}",
+            message=f"{then}: {obstacle.sentence}{meant.get(obstacle.queue, '')}",
             severity=Severity.WARNING,
             subject=f"Pod/{written_name(name)}" if group is None else f"PodGroup/{group.key}",
         )

@@ -34,10 +34,10 @@ from bough.core.place.reasons import explain
 from bough.core.place.result import GangPlacement, NoPlace, Placement, Unresolved
 from bough.errors import NotFound
 from bough.formats.kubernetes.nodes import read_nodes
-from bough.formats.yaml.fields import suggest
 from bough.model.gang import PodState
 from bough.model.placement import Packing, PlacePolicy
 from bough.model.shortage import Explanation, Lack
+from bough.model.words import suggest
 from bough.tools.answer import problem_answers
 from bough.tools.load_gangs import gather
 from bough.tools.load_organisation import in_order, read_texts, refuse_errors

@@ -86,7 +86,7 @@ class FileSource(FairSource):
     cordoned_field = fields.UNSCHEDULABLE
 
     def __init__(self, snapshot: Snapshot, written: WrittenObjects) -> None:
-        super().__init__(snapshot, written.queues, fields.KAI_UNITS)
+        super().__init__(snapshot, written.queues, fields.KAI_UNITS, fields.KAI_UNIT_NAMES)
         self._groups = gang_names(written.pod_groups)
         self._classes = known_priorities(written.priority_classes)
         self._cordoned = written.cordoned

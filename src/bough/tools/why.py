@@ -13,7 +13,7 @@ from bough.core.explain.growth import explain_growth
 from bough.core.explain.remedies import remedies as find_remedies
 from bough.errors import Invalid, NotFound
 from bough.formats.certificates import certificate_answer, plain, remedy_list
-from bough.formats.yaml.fields import suggest
+from bough.model.words import suggest
 from bough.tools.answer import problem_answers
 from bough.tools.load_snapshot import load_scene
 from bough.tools.remedy_sources import source_of

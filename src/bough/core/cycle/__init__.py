@@ -22,7 +22,8 @@ One gang
 - reserve: what a gang that only lacks a place keeps from others
 - judge: what a gang of pod sets could get as things are
 - flavors: which flavor of its queue each pod set gets
-- needs: what a gang needs of the flavors of its queue, worked out once for each shape
+- needs: what a gang needs of the flavors of its queue
+- shape_needs: the same for gangs of one shape, worked out once, with what they were found to get
 - eligibility: whether a flavor suits the pods of a set
 - partial: the most pods for which a gang of pod sets has quota
 - decide: a gang of pod sets gets quota, has room freed for it, or gets a reason

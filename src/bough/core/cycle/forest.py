@@ -27,7 +27,7 @@ from bough.model.quota import FlavorResource, NodeKind, Promise, Queue, TreeNode
 from bough.model.workload import Admission, Flavor, PodSet
 
 if TYPE_CHECKING:
-    from bough.core.cycle.flavors import Needs
+    from bough.core.cycle.shape_needs import Needs
 
 #: For how many admissions of a queue their charges are remembered.
 MOST_ADMISSIONS = 256

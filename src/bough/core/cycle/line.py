@@ -89,7 +89,7 @@ class Line:
     def everyone(
         self, parked: Parked, is_ready: Callable[[Claim], bool], favored: Sequence[str] = ()
     ) -> list[Claim]:
-        """All that are to be looked at, in order; the favored before all others."""
+        """All that a cycle looks at, in order; the favored before all others."""
         ready = [
             claim
             for claim in sorted(chain.from_iterable(self._active_kinds(parked)), key=by_standing)

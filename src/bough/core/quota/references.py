@@ -18,6 +18,7 @@ from bough.model.organisation import Organisation
 from bough.model.problem import FieldPath, Problem, Severity
 from bough.model.quota import Cohort, FlavorResource, NodeKind, TreeNode, quotas_of
 from bough.model.reason import cycle_text
+from bough.model.words import suggest_all
 from bough.model.workload import Workload
 
 #: Levels of cohorts from a queue to its root, or around a cycle.
@@ -115,11 +116,12 @@ def _local_queue_problems(organisation: Organisation) -> Iterator[Problem]:
     """Local queues of a queue that does not exist: an error, unless no queue is declared at all."""
     known = {queue.name for queue in organisation.queues}
     severity = Severity.ERROR if known else Severity.WARNING
-    for each in organisation.local_queues:
-        if each.queue and each.queue not in known:
-            message = f"there is no ClusterQueue called {each.queue}"
-            subject = f"LocalQueue/{each.namespace}/{each.name}"
-            yield Problem(("spec", "clusterQueue"), message, severity, subject)
+    unknown = [each for each in organisation.local_queues if each.queue and each.queue not in known]
+    meant = suggest_all((each.queue for each in unknown), known)
+    for each in unknown:
+        message = f"there is no ClusterQueue called {each.queue}{meant.get(each.queue, '')}"
+        subject = f"LocalQueue/{each.namespace}/{each.name}"
+        yield Problem(("spec", "clusterQueue"), message, severity, subject)
 
 
 def _workload_problems(organisation: Organisation) -> Iterator[Problem]:

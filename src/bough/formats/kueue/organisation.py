@@ -13,10 +13,11 @@ from bough.formats.kubernetes.metadata import Metadata, read_metadata
 from bough.formats.kueue.quota import read_cluster_queue, read_cohort, read_resource_flavor
 from bough.formats.kueue.workload import DEFAULT_NAMESPACE, read_local_queue, read_workload
 from bough.formats.yaml.documents import Document, locate
-from bough.formats.yaml.fields import Fields, Reading, suggest
+from bough.formats.yaml.fields import Fields, Reading
 from bough.model.organisation import Organisation
 from bough.model.problem import FieldPath, Problem, Severity
 from bough.model.quota import Cohort, Queue
+from bough.model.words import suggest
 from bough.model.workload import Flavor, LocalQueue, Workload
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ support: that pod waits with this reason, and does not hold up any other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import chain
 
 from bough.errors import Invalid
@@ -81,6 +82,8 @@ def live_metadata(metadata: LiveMetadata) -> Metadata:
     )
 
 
+# Pods that were made together have the same time.
+@lru_cache(maxsize=256)
 def live_time_ms(text: str | None) -> int | None:
     """Parse a time as an apiserver writes it; `None` if it is missing or not a time."""
     if text is None:

@@ -6,7 +6,6 @@ object are collected; a wrong field gives its default, so that reading goes on.
 
 from __future__ import annotations
 
-import difflib
 from decimal import Decimal
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,6 +15,7 @@ from bough.formats.yaml.documents import Document, line_of
 from bough.formats.yaml.quantity import parse_fraction, parse_quantity
 from bough.formats.yaml.times import parse_time_ms
 from bough.model.problem import FieldPath, Problem, Severity
+from bough.model.words import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -350,12 +350,3 @@ def describe(value: Value) -> str:
     if isinstance(value, str):
         return f"the text {value[:60]!r}{'…' if len(value) > 60 else ''}"
     return "a mapping" if isinstance(value, LinedDict) else "a list"
-
-
-def suggest(name: Value, known: list[str]) -> str:
-    """Say which known name was probably meant, or nothing."""
-    if not isinstance(name, str) or len(name) > 100:
-        return ""
-    by_lower = {candidate.lower(): candidate for candidate in known}
-    close = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.7)
-    return f"; did you mean {by_lower[close[0]]}?" if close else ""
