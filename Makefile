@@ -9,7 +9,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup packages run test stores e2e bed kubernetes check format cases bench mutations soak docs pins clean
+.PHONY: help setup packages run test laws stores e2e bed kubernetes check format cases bench mutations soak docs pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -30,15 +30,21 @@ run: $(STAMP) ## start a server on the loopback with an example organisation (EX
 	@$(BIN)/bough serve --data $(if $(filter no,$(EXAMPLE)),.bough/empty,.bough/example --example)
 
 test: $(STAMP) packages ## run the tests; first says which Debian packages it installs, if any
-	$(BIN)/python -m tests.again -n $(WORKERS)
+	$(BIN)/python -m tests.again -n $(WORKERS) -m "not served"
+
+laws: $(STAMP) ## laws that hold for any input, with five times as many inputs
+	HYPOTHESIS_PROFILE=laws $(BIN)/python -m pytest -n $(WORKERS) tests/property tests/api/test_description.py \
+	    tests/api/test_damaged.py tests/store/test_races.py tests/store/test_snapshot.py tests/local/test_pool_data.py
 
 stores: $(STAMP) ## build real object stores for tests, once (needs Go; takes minutes)
 	@$(BIN)/python -m tests.object_stores.build
 
 e2e: $(STAMP) packages stores ## the program against a served process; all stories on PostgreSQL, too
-	BOUGH_TEST_DATABASES=postgresql $(BIN)/python -m tests.again -n $(WORKERS) \
+	BOUGH_TEST_DATABASES=postgresql BOUGH_RACE_ROUNDS=16 HYPOTHESIS_PROFILE=laws \
+	    $(BIN)/python -m tests.again -n $(WORKERS) \
 	    tests/store tests/api/test_guarantee_law.py tests/api/test_races_http.py
 	$(BIN)/python -m tests.again tests/e2e -n $(WORKERS)
+	$(BIN)/python -m tests.again tests/api -n $(WORKERS) -m served
 
 bed: $(STAMP) ## build an apiserver, etcd and kwok for tests, once (needs Go; takes minutes)
 	@$(BIN)/python -m tests.kubernetes.bed.build

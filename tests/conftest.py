@@ -1,4 +1,6 @@
-"""Settings for all tests: no deadlines (machines are shared), many more examples in the soak.
+"""Settings for all tests: no deadlines (machines are shared), and how many examples a law gets.
+
+Few in `make test`, more in `make laws`, which is a part of CI, and very many in the soak.
 
 And the databases that folders of tests share: each test process makes and migrates them once.
 """
@@ -42,7 +44,8 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-settings.register_profile("default", deadline=None, max_examples=30, print_blob=True)
+settings.register_profile("default", deadline=None, max_examples=12, print_blob=True)
+settings.register_profile("laws", settings.get_profile("default"), max_examples=60)
 settings.register_profile(
     "soak",
     settings.get_profile("default"),

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.api.house import House
+from tests.api.house import House, prepare_divided, prepare_empty, prepare_team
 from tests.api.tour import Visited, visit_all
 
 
 @pytest.fixture
-def house(sqlite_files):
-    """An empty site with 100 GPUs, and an administrator as its only user."""
-    address = sqlite_files.make()
-    with House(sqlite_files.open(address)) as made:
+def house(request, sqlite_files):
+    """An empty site with 100 GPUs and an administrator, or one that `team` or `divided` wants."""
+    prepare = prepare_empty
+    for name, wanted in (("team", prepare_team), ("divided", prepare_divided)):
+        prepare = wanted if name in request.fixturenames else prepare
+    address, secret = sqlite_files.make_prepared(prepare.__name__, prepare)
+    with House(sqlite_files.open(address), secret=secret) as made:
         yield made
     sqlite_files.give_back(address)
 
@@ -20,15 +23,12 @@ def house(sqlite_files):
 @pytest.fixture
 def team(house):
     """`T0`: pool `team` with all 100 GPUs."""
-    house.pool("team", 100)
     return house
 
 
 @pytest.fixture
 def divided(team):
     """`T3`: `a` has 30, `b` 40, `c` 20, and 10 are left."""
-    for name, quota in (("a", 30), ("b", 40), ("c", 20)):
-        team.create("team", name, quota)
     return team
 
 

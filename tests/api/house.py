@@ -68,8 +68,13 @@ class House:
     """A site with an administrator, and a client for every user."""
 
     def __init__(self, store: Store, gpus: int = 100, **options: Any) -> None:
+        """secret:  of the administrator, where the store has a site that has come to rest."""
         self.time = Time()
         self.site = Site(store, self.time, namespace="ns")
+        self._is_settled = "secret" in options
+        secret = options.pop("secret", None) or ensure_admin(self.site)
+        assert secret is not None
+        self.secrets = {"admin": secret}
         kind = options.pop("backend", VirtualBackend)
         self.backend = kind((big_node(gpus),), self.time.now_ms)
         others = options.pop("others", lambda _: ())(self.time.now_ms)
@@ -77,14 +82,12 @@ class House:
         self.authenticator = Authenticator(self.site, options.pop("trusted_proxies", ()))
         self.application = _application(self.authenticator, self.engine, **options)
         self.application.state.gauges.begin()
-        secret = ensure_admin(self.site)
-        assert secret is not None
-        self.secrets = {"admin": secret}
         self._client = TestClient(Middleware(self.application))
 
     def __enter__(self) -> House:
         self._client.__enter__()
-        self.settle()
+        if not self._is_settled:
+            self.settle()
         return self
 
     def __exit__(
@@ -202,6 +205,28 @@ class House:
 
         admin = Actor("root", ("osmo-admin", "osmo-default"))
         return query.get_workflow(self.site, admin, name).groups[0].queue
+
+
+def prepare_empty(store: Store) -> str:
+    """An empty site; the secret of its administrator."""
+    with House(store) as house:
+        return house.secrets["admin"]
+
+
+def prepare_team(store: Store) -> str:
+    """`T0`: pool `team` with all 100 GPUs."""
+    with House(store) as house:
+        house.pool("team", 100)
+        return house.secrets["admin"]
+
+
+def prepare_divided(store: Store) -> str:
+    """`T3`: `a` has 30, `b` 40, `c` 20, and 10 are left."""
+    with House(store) as house:
+        house.pool("team", 100)
+        for name, quota in (("a", 30), ("b", 40), ("c", 20)):
+            house.create("team", name, quota)
+        return house.secrets["admin"]
 
 
 def statuses(house: House, *names: str) -> list[str]:

@@ -132,6 +132,7 @@ def recover(data, *options):
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.served
 def test_one_with_the_data_folder_gets_back_in_with_and_without_a_server(tmp_path):
     data = tmp_path / "data"
     with Served(data) as server:
@@ -225,6 +226,7 @@ def test_an_older_database_is_left_as_it_is(tmp_path):
     assert "The database has revision 0003" in ended.stderr
 
 
+@pytest.mark.served
 def test_a_start_prints_the_name_of_the_tokens_file_and_never_the_token(tmp_path):
     # Without an example, a test of the program itself looks at that.
     data = tmp_path / "data"

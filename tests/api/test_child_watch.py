@@ -9,22 +9,25 @@ from typing import Any
 import msgspec
 import pytest
 
-from bough.server.child_watch import ChildWatch
-from bough.server.loop_line import Line, Listens
+from bough.server.child_watch import Child, ChildWatch
+from bough.server.loop_messages import Listens
+from bough.server.process_line import Line
 
 #: Notes what it is told until it is asked for it.
 LISTENER = """
-import socket, sys
+import socket
 import msgspec
-from bough.server.loop_line import Line
-line = Line(socket.socket(fileno=int(sys.argv[1])))
-told = []
-while True:
-    said = line.read(msgspec.msgpack.Decoder())
-    if said["type"] == "listens":
-        line.socket.sendall(len(content := msgspec.msgpack.encode(told)).to_bytes(4) + content)
-        break
-    told.append(said["type"])
+from bough.server.process_line import Line
+
+def main(descriptor, parent):
+    line = Line(socket.socket(fileno=descriptor))
+    told = []
+    while True:
+        said = line.read(msgspec.msgpack.Decoder())
+        if said["type"] == "listens":
+            line.socket.sendall(len(content := msgspec.msgpack.encode(told)).to_bytes(4) + content)
+            return 0
+        told.append(said["type"])
 """
 
 
@@ -35,11 +38,16 @@ class Beginning(msgspec.Struct, tag="begin"):
 class ToldWhileItBegins(ChildWatch):
     """It is told to stop at the moment when it is told to begin."""
 
-    def _module_name(self) -> str:
-        return "listener"
-
-    def _descriptors(self) -> tuple[int, ...]:
-        return ()
+    def __init__(self) -> None:
+        child = Child(
+            "the listener",
+            "listener",
+            descriptors=lambda: (),
+            begin_message=self._begin_message,
+            read=self._read,
+            hear=self._became_ready,
+        )
+        super().__init__(child)
 
     def _begin_message(self) -> msgspec.Struct:
         self.tell_to_stop()
@@ -49,9 +57,6 @@ class ToldWhileItBegins(ChildWatch):
         line.send(Listens(""))
         return line.read(msgspec.msgpack.Decoder())
 
-    def _hear(self, said: Any) -> None:
-        self._became_ready(said)
-
 
 def test_a_process_that_begins_is_told_to_stop_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -59,7 +64,7 @@ def test_a_process_that_begins_is_told_to_stop_once(
     # A second time would mean that it waits for no request.
     (tmp_path / "listener.py").write_text(LISTENER)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path), os.getenv("PYTHONPATH", ""))))
-    watch = ToldWhileItBegins("the listener")
+    watch = ToldWhileItBegins()
     watch.start()
     try:
         assert ["begin", "stop"] == sorted(watch.begin())

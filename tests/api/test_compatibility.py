@@ -285,6 +285,7 @@ def test_platforms_of_a_pool_are_written_and_renamed(team):
     assert 409 == team.refused("PUT", f"{path}/h200/rename", {"new_name": "h200"})[0]
 
 
+@pytest.mark.served
 def test_a_stream_comes_in_chunks_and_ends_with_an_empty_one(tmp_path):
     with Served(tmp_path / "data", "--backend", "virtual", "--gpus", "8") as server:
         server.ask("POST", "/api/pool/default/workflow", json={"file": spec(1)})

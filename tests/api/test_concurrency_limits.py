@@ -198,6 +198,7 @@ def test_one_user_has_so_many_streams_and_no_more(team: House, monkeypatch: pyte
     assert [429, 429, 429] == [team.ask("GET", path).status_code for path in paths]
 
 
+@pytest.mark.served
 def test_bodies_that_one_user_sends_at_once_are_bounded_and_others_send_theirs(tmp_path):
     part = b" " * (7 << 20)
 
@@ -241,6 +242,7 @@ def test_a_body_without_a_user_is_small(house: House):
     assert (400, "The body is larger than 64 KiB, the most without a user.") == (status, message)
 
 
+@pytest.mark.served
 def test_the_limit_of_streams_holds_exactly_however_many_are_opened_and_closed_at_once(tmp_path):
     with Served(tmp_path / "data", "--gpus", "8") as server, ExitStack() as stack:
         server.ask("POST", "/api/pool/default/workflow", json={"file": spec(1)})

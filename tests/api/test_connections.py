@@ -67,6 +67,7 @@ def _status(answer: bytes) -> int:
 
 
 @pytest.mark.parametrize("half", [HALF_A_HEADER, HALF_A_BODY], ids=["header", "body"])
+@pytest.mark.served
 def test_half_open_connections_stop_nothing(tmp_path, half):
     assert HALF_OPEN == raise_file_limit(HALF_OPEN)
     with Served(tmp_path / "data", within=FILES) as server, ExitStack() as stack:
@@ -83,6 +84,7 @@ def test_half_open_connections_stop_nothing(tmp_path, half):
         assert "room for 624 connections, not 2000" in server.log
 
 
+@pytest.mark.served
 def test_a_server_raises_its_limit_of_open_files(tmp_path):
     within = ("prlimit", "--nofile=1024:4096")
     with Served(tmp_path / "data", "--connections", "3000", within=within) as server:
@@ -94,6 +96,7 @@ def test_a_server_raises_its_limit_of_open_files(tmp_path):
 
 
 @pytest.mark.parametrize("workers", ["1", "3"])
+@pytest.mark.served
 def test_streams_that_fill_an_address_leave_it_the_check_of_health_and_others_everything(
     tmp_path, workers
 ):
@@ -120,6 +123,7 @@ def test_streams_that_fill_an_address_leave_it_the_check_of_health_and_others_ev
         server.until(lambda: client.ask("/api/version", "127.0.0.3") == 200)
 
 
+@pytest.mark.served
 def test_no_client_names_an_address_for_another_to_be_trusted(tmp_path):
     with Served(tmp_path / "data", "--trust-proxy", "10.0.0.0/8") as server, ExitStack() as stack:
         forged = b"Connection: close\r\nX-Forwarded-For: 10.1.2.3\r\nX-Osmo-User: admin\r\n\r\n"

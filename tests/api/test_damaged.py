@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import settings
 
 from tests.api.house import House
 from tests.damaged import make_text
 
-INPUTS = 600
+INPUTS = min(600, 20 * settings().max_examples)
 BATCHES = 6
 #: How the message begins that says what is wrong, and where.
 PLACED = re.compile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -14,13 +15,20 @@ from bough.server.settings import Settings
 from bough.store import people as people_store
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    """A site that was started once."""
-    settings = Settings(tmp_path / "data", backend="virtual", gpus=1)
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a site that was started once."""
+    settings = Settings(tmp_path_factory.mktemp("started") / "data", backend="virtual", gpus=1)
     with put_together(settings):
         pass
-    return settings
+    return settings.data
+
+
+@pytest.fixture
+def settings(started: Path, tmp_path: Path) -> Settings:
+    """The same site, for one test alone."""
+    shutil.copytree(started, tmp_path / "data")
+    return Settings(tmp_path / "data", backend="virtual", gpus=1)
 
 
 def remove_database(settings: Settings) -> Path:

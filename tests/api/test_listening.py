@@ -108,6 +108,7 @@ def data(tmp_path) -> Iterator[Path]:
     eventually(lambda: not holders(folder))
 
 
+@pytest.mark.served
 def test_a_killed_server_comes_back_though_another_process_waits_for_its_address(data, tmp_path):
     sign = tmp_path / "sign"
     with Served(data, *LOCAL) as first:
@@ -136,6 +137,7 @@ def test_a_killed_server_comes_back_though_another_process_waits_for_its_address
             hostile.wait()
 
 
+@pytest.mark.served
 def test_the_address_is_kept_while_tasks_run_and_given_up_with_the_last_one(data):
     with Served(data, *LOCAL) as server:
         port = port_of(server)
@@ -156,6 +158,7 @@ def test_the_address_is_kept_while_tasks_run_and_given_up_with_the_last_one(data
     assert not (data / "listener.sock").exists()
 
 
+@pytest.mark.served
 def test_a_server_that_moves_lets_go_of_its_address_and_says_what_that_means(data):
     with Served(data, *LOCAL) as server:
         before = port_of(server)

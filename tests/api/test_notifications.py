@@ -74,6 +74,29 @@ def post(house: House, hooks: Hooks | None = None, mails: Mails | None = None) -
     return Post(house, NotificationRules(email, () if hooks is None else (hooks.address,)))
 
 
+def test_scenario_098_no_change_of_a_subpool_is_told_to_users(ann: House, hooks: Hooks):
+    ann.user("kim", "osmo-team-admin")
+    found = post(ann, hooks)
+    for user in ("ann", "kim"):
+        found.chooses("webhook", f"{hooks.address}/{user}", user=user)
+    subpools = "/api/configs/pool/team/subpool"
+    ann.send("POST", subpools, {"name": "a", "quota": 5}, user="kim")
+    name = ann.run(5, "team--a")
+    ann.send("PATCH", f"{subpools}/a", {"quota": 6}, user="kim")
+    ann.send("DELETE", f"{subpools}/a", user="kim")
+    assert "DELETING" == ann.get(f"{subpools}/a")["subpool_state"]
+    ann.finish(name)
+    assert "ARCHIVED" == ann.get(f"{subpools}/a")["subpool_state"]
+    ann.send("POST", subpools, {"name": "a", "quota": 5}, user="kim")
+
+    assert (0, []) == (found.run(), hooks.got)
+    # What they are told is how their own work ends.
+    own = ann.submit(1, user="ann")
+    ann.settle()
+    ann.finish(own)
+    assert 1 == found.run()
+
+
 def test_the_end_of_a_workflow_is_told_by_each_chosen_way(ann: House, hooks: Hooks, mails: Mails):
     found = post(ann, hooks, mails)
     found.chooses("email")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.api.house import House
 from tests.api.served import Served
 from tests.policies import said, written
@@ -65,6 +67,7 @@ def test_a_body_says_fields_or_a_file_and_not_both(house: House):
     assert 400 == house.refused("PUT", PATH, {"configs": [1]})[0]
 
 
+@pytest.mark.served
 def test_a_server_decides_by_the_file_that_it_is_started_with(tmp_path):
     data, path = tmp_path / "data", tmp_path / "ours.yaml"
     path.write_text("preset: kueue\nname: ours\n")

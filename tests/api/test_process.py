@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import stat
 import threading
 from http.client import HTTPConnection
@@ -44,6 +45,7 @@ def test_a_server_schedules_answers_and_stops_when_it_is_told_to(data):
         assert server.token not in printed + server.log
 
 
+@pytest.mark.served
 def test_links_begin_with_what_the_server_is_told_and_never_with_what_a_client_calls_it(data):
     body = {"file": spec(1)}
     headers = {"host": "evil.example:1", "x-forwarded-host": "evil.example"}
@@ -70,6 +72,7 @@ def test_links_begin_with_what_the_server_is_told_and_never_with_what_a_client_c
         assert expected == links(server)
 
 
+@pytest.mark.served
 def test_who_is_refused_while_still_sending_is_told_why(data):
     body = b'{"file": "' + b"x" * (20 << 20) + b'"}'
     with Served(data) as server:
@@ -85,6 +88,7 @@ def test_who_is_refused_while_still_sending_is_told_why(data):
         assert 200 == server.ask("GET", "/health").status_code
 
 
+@pytest.mark.served
 def test_an_interrupt_ends_open_streams_and_the_server(data):
     with Served(data) as server:
         seen: list[str] = []
@@ -111,6 +115,7 @@ def test_an_interrupt_ends_open_streams_and_the_server(data):
         assert not listener.is_alive()
 
 
+@pytest.mark.served
 def test_a_second_start_finds_the_example_as_it_was_left(data):
     def picture(server: Served) -> tuple[list[str], list[str], dict[str, int]]:
         listed = server.get("/api/workflow?all_pools=True&all_users=True")["workflows"]
@@ -135,6 +140,7 @@ def test_a_second_start_finds_the_example_as_it_was_left(data):
         assert "vision--training" in first[0]
 
 
+@pytest.mark.served
 def test_one_of_two_servers_on_postgresql_decides_and_the_other_takes_over(postgres, tmp_path):
     url = postgres.make(migrated=False)
     options = ("--database", url, "--gpus", "8")
@@ -156,6 +162,15 @@ def test_one_of_two_servers_on_postgresql_decides_and_the_other_takes_over(postg
                 for row in two.get("/api/pool_quota?all_pools=True")["node_sets"][0]["pools"]
             ]
             assert ("8", "0") == (usage["quota_used"], usage["total_free"])
+
+
+def test_a_port_that_is_taken_is_named_once(data):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ((code, _, errors),) = run_commands(("serve", "--data", str(data), "--port", str(port)))
+
+    assert 10 == code
+    assert f"Cannot listen on 127.0.0.1:{port}: Address already in use.\n" in errors
 
 
 def test_what_cannot_be_started_is_said_in_a_sentence(data, tmp_path):
@@ -208,6 +223,7 @@ def test_the_database_can_be_brought_up_to_date_by_itself(data):
     ]
 
 
+@pytest.mark.served
 def test_the_key_of_credentials_is_rotated_while_the_server_runs_and_its_loss_is_said(
     data, tmp_path
 ):

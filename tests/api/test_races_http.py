@@ -15,7 +15,7 @@ from tests.store.databases import KINDS
 from tests.store.racers import at_once
 
 #: How often a race is run; more in a soak.
-ROUNDS = int(os.environ.get("BOUGH_RACE_ROUNDS", "16"))
+ROUNDS = int(os.environ.get("BOUGH_RACE_ROUNDS", "6"))
 #: Deletes and submissions that race at the same time, each pair for a subpool of its own.
 PAIRS = 4
 

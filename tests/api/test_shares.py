@@ -116,6 +116,7 @@ def test_a_wrong_choice_is_refused_and_changes_nothing(house: House):
     assert before == house.get(PATH)
 
 
+@pytest.mark.served
 def test_a_server_that_is_started_with_a_file_shows_it(tmp_path):
     path = tmp_path / "ours.yaml"
     path.write_text("gangs: {share_idle_by: dominant_share}\n")

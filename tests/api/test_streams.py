@@ -226,6 +226,7 @@ def test_a_failed_attempt_says_where_its_errors_are(house):
     assert line["error_logs"].endswith(f"/api/workflow/{name}/error_logs")
 
 
+@pytest.mark.served
 def test_many_followers_delay_no_other_request(tmp_path):
     with Served(tmp_path / "data", "--backend", "virtual", "--gpus", "8") as server:
         server.ask("POST", "/api/pool/default/workflow", json={"file": spec(1)})
@@ -342,6 +343,7 @@ def test_a_log_that_loses_its_beginning_while_it_is_read_is_read_on_after_it(
     assert 400 * (3_000 - len(numbers)) < sum(lost)
 
 
+@pytest.mark.served
 def test_many_slow_readers_of_large_logs_take_little_memory(tmp_path):
     write = "for n in range(300): print('%06d' % n + 'x' * 16000)"
     task = """\

@@ -430,6 +430,7 @@ def test_the_group_of_subgroups_needs_two_replicas_and_its_router(sqlite_files):
     store.close()
 
 
+@pytest.mark.served
 def test_an_image_that_the_server_does_not_have_is_refused_at_submission(tmp_path):
     (tmp_path / "images/debian/usr").mkdir(parents=True)
     text = "workflow: {name: x, tasks: [{name: t, image: %s, command: [sleep, '1']}]}"

@@ -176,6 +176,7 @@ def test_a_leader_whose_connection_is_cut_stops_deciding_and_nothing_is_decided_
     assert version == 1 + len(nodes) + len(plans)
 
 
+@pytest.mark.served
 def test_of_two_servers_the_other_takes_over_from_one_that_is_killed(postgres, tmp_path):
     """While submissions come in: all that were accepted run, each started once."""
     url = postgres.make(migrated=False)

@@ -369,6 +369,7 @@ def test_metrics_count_what_happens(divided):
 
 
 def test_health_says_whether_the_server_can_answer(house):
+    house.settle()
     expected = {"status": "ok", "schedules": True, "offline": [], "reasons": []}
     assert expected == house.get("/health", user=None)
     house.engine.stopping.set()

@@ -14,8 +14,9 @@ from bough.control.scheduling.questions import Question
 from bough.control.workflows import rendering
 from bough.control.workflows.sessions import SessionTarget
 from bough.model.session import SessionKind, SessionRequest
-from bough.server.loop_line import Answered, Ask, Failed, Line
+from bough.server.loop_messages import Answered, Ask
 from bough.server.process import put_together
+from bough.server.process_line import Failed, Line
 from bough.server.sessions import MOST_KEYS
 from bough.server.settings import Settings
 from bough.server.workers.desk import Caller, Desk

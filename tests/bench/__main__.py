@@ -30,6 +30,7 @@ NAMES = (
     "startup",
     "server",
     "line",
+    "why",
     "shapes",
     "restart",
     "memory",

@@ -17,9 +17,6 @@ from typing import NamedTuple
 from bough.kube.client import KubeClient
 from bough.kube.kubeconfig import find_access
 from bough.kube.objects import PODS
-from bough.pod_scheduler.decisions import PlacedPod, write_decision
-from bough.pod_scheduler.gang_maker import DECISION_ANNOTATION
-from bough.pod_scheduler.kinds import POD_GROUPS
 from tests.bench.apiserver_cost import (
     CALM_S,
     AuditTail,
@@ -84,19 +81,13 @@ def _race(report: Report, cluster: Scheduled, pool: ThreadPoolExecutor, gangs: i
 
     ways: dict[str, Callable[[], Cost]] = {
         "blindly": lambda: bound(_blindly),
-        # The least that a scheduler must write if it may never leave a gang half-bound.
-        "blindly with a write for each gang": lambda: bound(_blindly_with_writes),
         "decided": lambda: bound(_decided),
     }
     costs = take_turns(1 if report.quick else ROUNDS, ways)
     tell(report, f"{gangs} gangs of {SIZE}, ", costs)
-    blindly, written, decided = costs.values()
+    blindly, decided = costs.values()
     ratio = decided.rate / blindly.rate
     report.goal(f"{gangs} gangs, to blindly", f"{ratio:.2f}", "at least 0.9", met=ratio >= 0.9)
-    report.line(
-        f"{gangs} gangs: with a write for each, blindly has {written.rate / blindly.rate:.2f} of "
-        f"that; decided, {decided.rate / written.rate:.2f} of it"
-    )
     share = decided.own / decided.apiserver
     report.goal(f"{gangs} gangs, CPU to apiserver", f"{share:.2f}", "at most 0.5", met=share <= 0.5)
 
@@ -119,7 +110,7 @@ def _make(cluster: Scheduled, where: str, number: int) -> None:
         cluster.create(member(f"{name}-{each}", name, 1, "workers" if each else "leader"), where)
 
 
-def _blindly(race: _Race, *, writes: bool = False) -> Cost:
+def _blindly(race: _Race) -> Cost:
     cluster, where = race.cluster, race.where
     client = KubeClient(find_access(str(cluster.kubeconfig)), WORKERS)
     before, since = Usage.read(cluster.bed, os.getpid()), time.time()
@@ -130,23 +121,11 @@ def _blindly(race: _Race, *, writes: bool = False) -> Cost:
         meta = pods[at].metadata
         client.bind(meta.name, where, race.nodes[at // SIZE], meta.uid)
 
-    def write(gang: int) -> None:
-        members = [each.metadata for each in pods[gang * SIZE : (gang + 1) * SIZE]]
-        placed = (PlacedPod(each.name, each.uid, race.nodes[gang]) for each in members)
-        name, annotations = f"g{gang:03}", {DECISION_ANNOTATION: write_decision(placed)}
-        client.patch(POD_GROUPS, name, {"metadata": {"annotations": annotations}}, where)
-
-    if writes:
-        list(race.pool.map(write, range(race.pods // SIZE)))
     list(race.pool.map(bind, range(race.pods)))
     seconds = time.time() - since
     used = before.until(Usage.read(cluster.bed, os.getpid()))
     client.close()
     return Cost(race.pods, seconds, *used)
-
-
-def _blindly_with_writes(race: _Race) -> Cost:
-    return _blindly(race, writes=True)
 
 
 def _decided(race: _Race) -> Cost:

@@ -9,16 +9,12 @@ clients (`floor`). Every part is bounded in number and in time.
 from __future__ import annotations
 
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from http.client import HTTPConnection
-from itertools import count
 from pathlib import Path
 from statistics import median
 
-import msgspec
 import pytest
 
 from bough.control.scheduling.loop import Bell, Scheduler
@@ -28,11 +24,9 @@ from bough.server.engine import Engine
 from bough.store import Store
 from tests.api.served import Served
 from tests.bench import crowd, floor
+from tests.bench.clients import Client, at_once, reader
 from tests.bench.report import Report
 
-#: Each part ends after so many calls, or so long.
-CALLS = 1_500
-SECONDS = 5.0
 #: The overhead of subpools on a submission, and on the p99 of admission alone.
 RATIO = 1.2
 ADMISSION_MS = 5.0
@@ -155,7 +149,7 @@ def _in_process(report: Report, store: Store) -> None:
     try:
         for clients in (1, 8):
             before = engine.counts.cycles
-            found = _at_once(clients, lambda: send)
+            found = at_once(clients, lambda: send)
             cycles = engine.counts.cycles - before
             report.line(f"  control.submit, {clients:2} threads: {found.text()}; {cycles} cycles")
     finally:
@@ -165,30 +159,31 @@ def _in_process(report: Report, store: Store) -> None:
 def _over_http(report: Report, name: str, url: str, plain: str, token: str, data: Path) -> None:
     options = ("--database", url, "--gpus", str(crowd.GPUS), "--namespace", crowd.NAMESPACE)
     with Served(data, *options) as server:
-        client = _Client(server.address, token)
+        client = Client(server.address, token)
         server.until(lambda: client.get("/health")["schedules"])
-        eight = _at_once(8, lambda: _Client(server.address, token).submit)
+        eight = at_once(8, lambda: Client(server.address, token).submit)
         report.line(f"  HTTP submit,  8 clients: {eight.text()}")
         # In the same minute, and with the server still there: its loop goes on.
-        with floor.served(plain, *_pages(client, data)) as address:
-            least = _at_once(8, lambda: partial(_Client(address, "").ask, "POST", "/submit", b"{}"))
+        # The first client's connection has been idle for longer than a server keeps it open.
+        with floor.served(plain, *_pages(Client(server.address, token), data)) as address:
+            least = at_once(8, lambda: partial(Client(address, "").ask, "POST", "/submit", b"{}"))
             report.line(f"  the floor, five rows and a commit, 8 clients: {least.text()}")
             wanted = SUBMISSIONS[name]
             _beside(report, f"{name}: submissions, 8 clients", eight, least, wanted)
             if not report.quick:
-                found = _at_once(32, lambda: _Client(server.address, token).submit)
+                found = at_once(32, lambda: Client(server.address, token).submit)
                 report.line(f"  HTTP submit, 32 clients: {found.text()}")
             for number, (what, path) in enumerate(LISTS.items()):
-                own, other = partial(_reader, server.address, token, path), f"/pages/{number}"
-                found = _at_once(8, own)
+                own, other = partial(reader, server.address, token, path), f"/pages/{number}"
+                found = at_once(8, own)
                 report.line(f"  HTTP {what}, 8 clients: {found.text()}")
-                least = _at_once(8, partial(_reader, address, "", other))
+                least = at_once(8, partial(reader, address, "", other))
                 report.line(f"  the floor, the same page, 8 clients: {least.text()}")
                 _beside(report, f"{name}: {what}, 8 clients", found, least, READS)
         server.stop()
 
 
-def _pages(client: _Client, folder: Path) -> list[Path]:
+def _pages(client: Client, folder: Path) -> list[Path]:
     """What the server answers now, in files."""
     files = [folder.with_name(f"{folder.name}-{number}.json") for number in range(len(LISTS))]
     for file, path in zip(files, LISTS.values(), strict=True):
@@ -202,70 +197,6 @@ def _beside(
     ratio = found.per_second / least.per_second
     figure = f"{found.per_second:.0f}/s, {ratio:.2f} of the floor's {least.per_second:.0f}/s"
     report.goal(f"  {what}", figure, f"at least {wanted:.2f}", met=ratio >= wanted)
-
-
-class _Client:
-    """One connection, kept open."""
-
-    def __init__(self, address: str, token: str) -> None:
-        host, _, port = address.removeprefix("http://").rpartition(":")
-        self._connection = HTTPConnection(host, int(port), timeout=60)
-        self._headers = {
-            "authorization": f"Bearer {token}",
-            "content-type": "application/json",
-        }
-        self._body = msgspec.json.encode({"file": crowd.TEXT})
-        self._doors = crowd.doors()
-
-    def submit(self, number: int) -> None:
-        door = self._doors[number % len(self._doors)]
-        self._ask("POST", f"/api/pool/{door}/workflow", self._body)
-
-    def get(self, path: str) -> dict[str, object]:
-        return msgspec.json.decode(self._ask("GET", path))
-
-    def ask(self, method: str, path: str, body: bytes | None, _number: int) -> bytes:
-        """The same request, whatever its number."""
-        return self._ask(method, path, body)
-
-    def _ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        self._connection.request(method, path, body, self._headers)
-        response = self._connection.getresponse()
-        answer = response.read()
-        assert response.status == 200, answer
-        return answer
-
-
-def _reader(address: str, token: str, path: str) -> Callable[[int], object]:
-    return partial(_Client(address, token).ask, "GET", path, None)
-
-
-def _at_once(
-    clients: int, make: Callable[[], Callable[[int], object]], calls: int = CALLS
-) -> crowd.Latencies:
-    """Let several call as fast as they can, each with what it makes for itself."""
-    numbers = count()
-    taken: list[float] = []
-    barrier = threading.Barrier(clients + 1)
-
-    def work() -> None:
-        call = make()
-        barrier.wait(60)
-        while (number := next(numbers)) < calls and time.perf_counter() < deadline:
-            start = time.perf_counter()
-            call(number)
-            taken.append(time.perf_counter() - start)
-
-    threads = [threading.Thread(target=work) for _ in range(clients)]
-    deadline = time.perf_counter() + 60
-    for thread in threads:
-        thread.start()
-    barrier.wait(60)
-    start = time.perf_counter()
-    deadline = start + SECONDS
-    for thread in threads:
-        thread.join()
-    return crowd.Latencies(tuple(taken), time.perf_counter() - start)
 
 
 def _latencies(seconds: list[float]) -> crowd.Latencies:

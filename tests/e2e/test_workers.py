@@ -29,9 +29,9 @@ from tests.e2e.sessions import Forwarded, begin, run, started
 
 WORKERS = 2
 #: On each database.
-KILLS = 6
+KILLS = 4
 #: So many workflows at most, while they are killed.
-JOBS = 100
+JOBS = 30
 BUDGET_S = 300
 SPEC = "workflow: {name: job, tasks: [{name: main, image: i, command: [sleep, '1']}]}"
 
@@ -115,6 +115,10 @@ def site(
         end()
 
 
+#: What no database has a part in is tested with one of them.
+whatever_database = pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+
+
 def test_a_token_that_is_revoked_at_one_worker_is_worth_nothing_at_the_others(site: Site):
     token = site.user("ann")
     first, *others = site.workers
@@ -163,6 +167,7 @@ def test_a_stream_of_one_worker_has_what_is_written_by_another(site: Site):
             seen += part
 
 
+@whatever_database
 def test_every_worker_proves_to_be_the_same_server(site: Site):
     public = (site.server.data / "server-key.pub").read_text().strip()
     for each in site.workers:
@@ -173,6 +178,7 @@ def test_every_worker_proves_to_be_the_same_server(site: Site):
         assert verifies(bytes.fromhex(public), signed, bytes.fromhex(body["signature"]))
 
 
+@whatever_database
 def test_figures_are_those_of_the_whole_server_whichever_worker_is_asked(site: Site):
     seen: list[int] = []
     for _ in range(3):
@@ -187,6 +193,7 @@ def test_figures_are_those_of_the_whole_server_whichever_worker_is_asked(site: S
     assert sorted(seen) == seen
 
 
+@whatever_database
 def test_as_many_streams_are_open_as_one_user_can_have_and_not_one_more(site: Site):
     token = site.user("many", "osmo-default-user")
     name = site.submit(site.workers[0], spec=LONG).body["name"]
@@ -220,6 +227,7 @@ def test_as_many_streams_are_open_as_one_user_can_have_and_not_one_more(site: Si
         )
 
 
+@whatever_database
 def test_a_worker_that_is_frozen_is_replaced_and_what_it_did_not_take_is_answered(site: Site):
     before = site.workers
     with frozen(before[0]):
@@ -232,6 +240,7 @@ def test_a_worker_that_is_frozen_is_replaced_and_what_it_did_not_take_is_answere
     assert "said nothing for 15 s and was killed" in site.server.log
 
 
+@whatever_database
 def test_a_worker_that_is_told_to_end_is_replaced(site: Site):
     before = site.workers
     os.kill(before[0], signal.SIGTERM)
@@ -240,6 +249,7 @@ def test_a_worker_that_is_told_to_end_is_replaced(site: Site):
     assert "ended with exit code 0; restarting it" in site.server.log
 
 
+@whatever_database
 def test_lines_of_the_log_name_the_worker(site: Site):
     for each in site.workers:
         site.at(each, "GET", "/api/version")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bough.backends.local.command import Copy, PoolPlace
@@ -90,7 +90,6 @@ _NAMES = st.text(st.sampled_from("ab./0-ü "), min_size=1, max_size=6)
 _FILES = st.dictionaries(_NAMES, st.binary(max_size=20), max_size=5)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["", "a", "a/b"]), _FILES), max_size=4))
 def test_what_is_read_is_what_was_written_last_and_no_path_is_both(
     tmp_path_factory: pytest.TempPathFactory, writes: list[tuple[str, dict[str, bytes]]]

@@ -140,5 +140,10 @@ def supervisor(bench: Bench, attempt: str) -> int:
 
 
 def wait_until_waiting(pid: int) -> None:
-    """It waits for the fork server, with nothing else open but its streams."""
-    until(lambda: sorted(os.listdir(f"/proc/{pid}/fd")) == ["0", "1", "2", "3"])
+    """It reads from the fork server, with nothing else open but its streams."""
+    until(lambda: sorted(os.listdir(f"/proc/{pid}/fd")) == ["0", "1", "2", "3"] and reads(pid, 3))
+
+
+def reads(pid: int, descriptor: int) -> bool:
+    """Whether a process is in a system call about a descriptor; then it has said that it waits."""
+    return Path(f"/proc/{pid}/syscall").read_text().split()[1:2] == [hex(descriptor)]

@@ -6,15 +6,21 @@ from tests.mutations.mutation import Mutation
 
 MUTATIONS = (
     Mutation(
-        "a decision that a user wrote on a PodGroup is carried out",
-        "        if not seal.is_ours(group.uid, group.decision, group.seal):\n",
-        "        if False:\n",
-        "tests/unit/test_pod_scheduler.py -k sealed",
+        "a leader that was replaced writes over the decisions of the next one",
+        "return there is not None and own is not None and there.term > own.term",
+        "return False",
+        "tests/unit/test_pod_scheduler_records.py -k earlier_term",
+    ),
+    Mutation(
+        "what is half bound is forgotten when more is decided",
+        "if courses[group] is Course.UNFINISHED and self.of(group) is each",
+        "if False",
+        "tests/unit/test_pod_scheduler_records.py -k not_finished",
     ),
     Mutation(
         "pods are watched while all that happens is their bind",
-        "        while self._busy() and time.monotonic() < until_s:\n            if",
-        "        while False:\n            if",
+        "self._wait_while(self._busy, YIELDS_S)",
+        "self._wait_while(self._busy, 0.0)",
         "tests/unit/test_kube_watching.py -k urgent",
     ),
     Mutation(
@@ -72,10 +78,10 @@ MUTATIONS = (
         "tests/unit/test_pod_scheduler.py",
     ),
     Mutation(
-        "pods of a gang are bound before the decision is written",
-        '("", False) if not batch.decision else self._write(batch)',
-        '("", False)',
-        "tests/unit/test_pod_scheduler.py",
+        "pods of a gang are bound although the decision could not be recorded",
+        "            if not result.message or not batch.decision:\n",
+        "            if True:\n",
+        "tests/unit/test_pod_scheduler_records.py",
     ),
     Mutation(
         "what was bound does not count before the watch says so",
@@ -91,8 +97,8 @@ MUTATIONS = (
     ),
     Mutation(
         "pods of other schedulers hold no room",
-        "        elif holds_room(member.pod):\n            self._strangers.put(",
-        "        elif False:\n            self._strangers.put(",
+        "        if holds_room(member.pod):\n            self._strangers.put(",
+        "        if False:\n            self._strangers.put(",
         "tests/property/test_pod_scheduler_cluster.py",
     ),
     Mutation(

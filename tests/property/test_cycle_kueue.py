@@ -13,13 +13,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bough.core.cycle.claim import Claim
-from bough.core.cycle.flavors import FlavorAssignment, Mode, Needs, needs_in
+from bough.core.cycle.flavors import FlavorAssignment, Mode
 from bough.core.cycle.forest import Leaf
 from bough.core.cycle.judge import Judgement, Search, judge
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.cycle.preemption import PreemptionSearch
 from bough.core.cycle.queue_order import standing_of
+from bough.core.cycle.shape_needs import Needs, needs_in
 from bough.core.cycle.tiers import Preemptor
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.waits import is_waiting

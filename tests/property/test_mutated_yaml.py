@@ -142,4 +142,11 @@ def test_damaged_input_gives_a_result_or_clear_problems(batch: int, tmp_path: Pa
         path = tmp_path / f"{number}.yaml"
         path.write_bytes(make_input(number))
         outcomes.add(read_all(str(path)))
-    assert outcomes == {"refused", "shown"}
+    # Of few inputs none may be good enough to be shown.
+    assert {"refused"} <= outcomes <= {"refused", "shown"}
+
+
+def test_of_damaged_input_some_is_shown(tmp_path: Path):
+    path = tmp_path / "0.yaml"
+    path.write_bytes(make_input(0))
+    assert "shown" == read_all(str(path))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bough.backends.kubernetes.kai.queue_changes import Used, candidates_to_go, plan_changes
 from bough.backends.kubernetes.kai.wanted_objects import wanted_objects
 from bough.kube.objects import Meta
-from tests.queue_trees import OWNER, Cluster, trees, written
+from tests.queue_trees import OWNER, Cluster, pool_queue, tree, trees, written
 
 
 def reconcile(cluster: Cluster, wanted, used=None, stop=None) -> tuple[str, ...]:
@@ -29,6 +29,19 @@ def contents(cluster: Cluster) -> dict[str, dict[str, object]]:
 def expected(wanted) -> dict[str, dict[str, object]]:
     of = {"Queue": wanted.queues, "Topology": wanted.topologies, "PriorityClass": wanted.classes}
     return {kind: {name: written(each) for name, each in all_.items()} for kind, all_ in of.items()}
+
+
+def test_a_leaf_shrinks_before_its_siblings_grow():
+    # Whichever of two leaves is written first otherwise, by its name or its place.
+    first = tree(pool_queue("team", 40, a=30, b=10))
+    second = tree(pool_queue("team", 40, a=10, b=30))
+    for before, after in ((first, second), (second, first)):
+        cluster = Cluster()
+        reconcile(cluster, wanted_objects(before, OWNER))
+        reconcile(cluster, wanted_objects(after, OWNER))
+
+        assert expected(wanted_objects(after, OWNER)) == contents(cluster)
+        assert 0 == cluster.excess
 
 
 @given(st.lists(trees(), min_size=1, max_size=5), st.data())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bough.control.gangs import needed_gpus
@@ -19,7 +19,7 @@ from bough.model.safe_regex import regex_fault
 from bough.model.workflow import GroupSpec, WorkflowSpec
 from tests.damaged import WHOLE, make_text
 
-INPUTS = 1_500
+INPUTS = 25 * settings().max_examples
 BATCHES = 10
 
 

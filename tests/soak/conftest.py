@@ -6,6 +6,7 @@ from tests.store.conftest import (  # noqa: F401 - fixtures are found by their n
     database,
     databases,
     divided,
+    prepared,
     pytest_generate_tests,
     store,
     team,

@@ -153,7 +153,7 @@ def test_an_error_has_one_form_and_another_for_scripts_of_osmo(
     for run in (bough, osmo):
         code, output, errors = run("quota", "show", missing, "-t", "json")
         assert (2, "") == (code, errors)
-        assert f'{{"message": "{told}", "code": 2}}\n' == output
+        assert f'{{\n  "message": "{told}",\n  "code": 2\n}}\n' == output
 
 
 def test_commands_are_sorted_by_what_people_do(bough: Osmo):
@@ -162,6 +162,14 @@ def test_commands_are_sorted_by_what_people_do(bough: Osmo):
     assert ["First steps", "Options", *SECTIONS] == titles
     assert list(COMMANDS) == [name for names in SECTIONS.values() for name in names]
     assert all(len(line) <= 80 for line in lines)
+
+
+def test_examples_in_help_have_lines_of_their_own(bough: Osmo):
+    shown = bough("workflow", "exec", "--help").output
+
+    assert "  Examples:\n    bough workflow exec train-1 main\n" in shown
+    for path, _ in commands():
+        assert "\\b" not in bough(*path.split(), "--help").output, path
 
 
 def test_help_is_written_as_people_speak():
@@ -238,3 +246,46 @@ def sleepy(format_type: str) -> None:
 def test_a_question_without_an_answer_is_an_interrupt(bough: Osmo, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(COMMANDS, "sleepy", __name__)
     assert (3, "", "\ninterrupted\n") == bough("sleepy")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["help"], ["--help"]),
+        (["help", "workflow"], ["workflow", "--help"]),
+        (["help", "workflow", "submit"], ["workflow", "submit", "--help"]),
+        (["pool", "help", "list"], ["pool", "list", "--help"]),
+    ],
+)
+def test_help_is_a_command_too(
+    words: list[str], meant: list[str], capsys: pytest.CaptureFixture[str]
+):
+    shown: list[str] = []
+    for arguments in (words, meant):
+        assert 0 == run_program(arguments)
+        shown.append(capsys.readouterr().out)
+
+    assert shown[0] == shown[1]
+    assert f"Usage: bough {' '.join(meant[:-1])}".rstrip() in shown[0]
+
+
+def test_help_for_no_command_names_the_one_that_is_meant(capsys: pytest.CaptureFixture[str]):
+    assert 2 == run_program(["help", "worflow"])
+    assert "There is no command `bough worflow`. Did you mean `bough workflow`?" in (
+        capsys.readouterr().err
+    )
+    assert 2 == run_program(["help", "version", "x"])
+    assert "error: `bough version` has no commands." in capsys.readouterr().err
+
+
+def test_json_has_one_form_whatever_is_answered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("BOUGH_SERVER", "http://127.0.0.1:1")
+    example = str(ROOT / "docs/examples/busy.yaml")
+    for arguments in (["version"], ["plan", example], ["why", example, "none"], ["pool", "list"]):
+        run_program([*arguments, "-t", "json"])
+        lines = capsys.readouterr().out.splitlines()
+        assert "{" == lines[0], arguments
+        assert '  "' == lines[1][:3], arguments

@@ -202,3 +202,77 @@ def test_an_organisation_of_kai_becomes_one_tree():
         "product": Quota(8, 4),
     } == gpus
     assert ["research", "research", "(cluster)"] == [each.cohort for each in snapshot.queues]
+
+
+def test_a_file_without_a_workload_is_told_what_is_missing(capsys: pytest.CaptureFixture[str]):
+    for arguments, missing in (
+        ([BUSY], "WORKLOAD"),
+        (["-"], "WORKLOAD"),
+        (["vision-next"], "FILE..."),
+        ([], "FILE..."),
+    ):
+        assert 2 == run(["why", *arguments])
+        assert f"error: Missing argument '{missing}'." in capsys.readouterr().err
+
+
+CPU_QUEUE = """
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ClusterQueue
+metadata: {name: team}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors:
+    - {name: spot, resources: [{name: cpu, nominalQuota: 2}]}
+    - {name: reserved, resources: [{name: cpu, nominalQuota: 2500m}]}
+"""
+FLAVORS = [
+    f"{{apiVersion: kueue.x-k8s.io/v1beta1, kind: ResourceFlavor, metadata: {{name: {name}}}}}"
+    for name in ("spot", "reserved")
+]
+DOOR = """
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: LocalQueue
+metadata: {name: door, namespace: ns}
+spec: {clusterQueue: team}
+"""
+CPU_WORKLOAD = """
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: Workload
+metadata: {name: large, namespace: ns}
+spec:
+  queueName: door
+  podSets:
+  - name: main
+    count: 3
+    template: {spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}]}}
+"""
+
+
+def test_cpu_is_written_as_people_write_it(file, capsys: pytest.CaptureFixture[str]):
+    assert 0 == run(["why", file(*FLAVORS, CPU_QUEUE, DOOR, CPU_WORKLOAD), "large"])
+
+    shown = capsys.readouterr().out
+    assert "on spot: queue team is short of 1 spot/cpu: 2 are left, 3 are asked for" in shown
+    assert "on reserved: queue team is short of 500m reserved/cpu: 2500m are left, 3 are" in shown
+
+
+def test_a_remedy_says_in_which_unit_a_queue_of_kai_is_written(
+    file, capsys: pytest.CaptureFixture[str]
+):
+    queue = QUEUE.replace("limit: 2}", "limit: 2}, cpu: {quota: 1000, limit: 2000}")
+    pod = POD.replace('gpu: "1"', 'gpu: "1", cpu: "3"')
+    assert 0 == run(["why", file(NODE, queue, pod), "alone", "--remedies"])
+
+    assert "raise the limit of Queue team from 2000 to 3000 thousandths of a cpu" in (
+        capsys.readouterr().out
+    )
+
+
+def test_an_unknown_queue_gets_the_nearest_name(file, capsys: pytest.CaptureFixture[str]):
+    run(["plan", file(NODE, QUEUE.replace("name: team", "name: teams"), POD)])
+    assert "queue 'team' does not exist; did you mean teams?" in capsys.readouterr().err
+
+    run(["quota", "check", file(*FLAVORS, CPU_QUEUE, DOOR.replace(": team}", ": taem}"))])
+    assert "there is no ClusterQueue called taem; did you mean team?" in capsys.readouterr().out

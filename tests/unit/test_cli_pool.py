@@ -215,7 +215,7 @@ def test_programs_get_what_the_server_sent(osmo: Osmo, server: Answering):
     for option in ("-t", "--format-type"):
         ended = osmo("pool", "list", option, "json")
         assert complete("GET", "/api/pool_quota", T3) == json.loads(ended.output)
-        assert ended.output.startswith('{\n    "node_sets"')
+        assert ended.output.startswith('{\n  "node_sets"')
 
 
 @pytest.mark.usefixtures("osmo")
@@ -428,3 +428,55 @@ def test_who_may_cancel_is_said_when_a_pool_is_created(bough: Osmo, server: Answ
 
     assert (0, f"Pool team is created. {said}\n", "") == ended
     assert {"name": "team", "configs": {"cancel": rule}} == server.last.body
+
+
+# what a newcomer stumbles over
+
+
+NO_QUOTA = "it has no quota, but what the quotas of other pools leave"
+LESS = quotas(
+    [
+        pool("default", usage(0, 2), can_start="0", can_start_note=NO_QUOTA),
+        pool("vision", usage(0, 2), can_start="2", can_start_note=""),
+    ]
+)
+
+
+def test_a_list_says_below_it_where_less_can_start_than_it_shows(bough: Osmo, server: Answering):
+    server.answer("GET", "/api/pool_quota", LESS)
+
+    lines = bough("pool", "list").output.splitlines()
+
+    assert ["default", "vision"] == [line.split()[0] for line in lines[1:3]]
+    assert ["", f"default can start 0 now: {NO_QUOTA}"] == lines[3:]
+
+
+def test_pools_with_the_same_reason_share_a_footnote(bough: Osmo, server: Answering):
+    rows = [
+        pool(name, usage(0, 2), can_start="1", can_start_note="the nodes have no more")
+        for name in ("a", "b")
+    ]
+    offline = {**rows[0], "name": "c", "status": "OFFLINE", "offline": "nothing answers"}
+    server.answer("GET", "/api/pool_quota", quotas([*rows, offline]))
+
+    notes = bough("pool", "list").output.partition("\n\n")[2].splitlines()
+
+    assert [
+        "OFFLINE: c. nothing answers",
+        "a, b can start less than is available now: the nodes have no more",
+    ] == notes
+
+
+def test_the_table_of_osmo_has_no_footnotes(osmo: Osmo, server: Answering):
+    server.answer("GET", "/api/pool_quota", LESS)
+
+    assert NO_QUOTA not in osmo("pool", "list").output
+
+
+def test_an_unknown_pool_gets_the_nearest_name(bough: Osmo, server: Answering):
+    server.answer("GET", "/api/pool_quota", quotas())
+    server.answer("GET", "/api/pool", {"pools": {"vision": {}, "language": {}}})
+
+    ended = bough("pool", "list", "--pool", "vison")
+
+    assert "error: Pools vison not found\nhint: did you mean vision?\n" == ended.errors

@@ -312,3 +312,14 @@ def test_the_screen_of_a_command_is_that_of_the_program():
     assert Screen() == screen.screen()
     with click.Context(program, obj=Screen(utc=True)):
         assert screen.screen().utc
+
+
+def test_an_unknown_workflow_gets_the_nearest_name(bough: Osmo, server: Answering):
+    missing = {"message": "Workflow trian-1 not found."}
+    server.answer("GET", "/api/workflow/trian-1", missing, 404)
+    rows = [workflow("eval-7"), workflow("train-1")]
+    server.answer("GET", "/api/workflow", {"workflows": rows, "more_entries": False})
+
+    ended = bough("workflow", "query", "trian-1")
+
+    assert "error: Workflow trian-1 not found.\nhint: did you mean train-1?\n" == ended.errors

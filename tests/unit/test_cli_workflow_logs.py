@@ -25,6 +25,7 @@ def test_logs_have_a_heading_and_come_as_they_are(osmo: Osmo, server: Answering)
 def test_logs_of_errors_and_events_have_paths_of_their_own(osmo: Osmo, server: Answering):
     server.answer("GET", "/api/workflow/wf-1/error_logs", b"")
     server.answer("GET", "/api/workflow/wf-1/events", b"a\nb\n")
+    server.answer("GET", "/api/workflow/wf-1/logs", b"")
     assert "Workflow wf-1 has logs:\n" == osmo("workflow", "logs", "wf-1", "--error").output
     assert "Workflow wf-1 has events:\na\nb\n" == osmo("workflow", "events", "wf-1").output
     assert {} == server.last.query

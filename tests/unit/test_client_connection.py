@@ -117,7 +117,15 @@ def test_a_server_that_hangs_up_is_said_in_words():
 def test_a_plain_server_is_no_secure_one():
     with pytest.raises(errors.Unavailable) as caught:
         ask_raw(OK + b"\r\n[1]", scheme="https")
-    assert "Cannot reach the server at https://" in caught.value.message
+    assert caught.value.message.startswith("The server at https://")
+    assert caught.value.message.endswith(" speaks http, and not https.")
+    assert "write http:// in the address" in caught.value.hint
+
+
+def test_a_secure_server_is_no_plain_one():
+    with pytest.raises(errors.Unavailable) as caught:
+        ask_raw(b"\x15\x03\x03\x00\x02\x02\x46")
+    assert caught.value.message.endswith(" speaks https, and not http.")
 
 
 @pytest.mark.parametrize(

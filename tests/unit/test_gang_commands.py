@@ -56,7 +56,7 @@ def test_problems_come_with_file_and_line_in_the_order_of_the_file(bad, capsys):
     assert 1 == run(["gang", "check", bad])
     label = 'metadata.labels["kai.scheduler/subgroup-name"]'
     missing = "is missing: PodGroup bad has subgroups, and each pod names one of a"
-    queue = "the gang waits: queue 'nobody' does not exist"
+    queue = "the gang waits: queue 'nobody' does not exist; did you mean somebody?"
     assert [
         f"{bad}:5: warning: PodGroup/bad: spec.queue: {queue}",
         f"{bad}:6: error: PodGroup/bad: spec.minSubGroup: is 5, but there is only 1 child subgroup",

@@ -246,6 +246,79 @@ def test_the_watch_after_a_list_does_not_wait_for_ever(
         follower.stop()
 
 
+def test_a_watch_is_interrupted_once_for_more_urgent_requests_and_misses_nothing(
+    tmp_path: Path,
+) -> None:
+    over = threading.Event()
+    looked, began, lasts = threading.Semaphore(0), threading.Event(), [True]
+
+    def answer(exchange: Exchange) -> None:
+        if "watch" not in exchange.path:
+            exchange.answer(EMPTY)
+            return
+        exchange.begin_lines()
+        if "resourceVersion=1&" in exchange.path:
+            exchange.event("ADDED", "a", 2)
+            began.wait(SOON_S)
+            exchange.event("ADDED", "b", 3)
+        else:
+            exchange.event("ADDED", "c", 4)
+            exchange.event("ADDED", "d", 5)
+        over.wait(SOON_S)
+
+    def goes_on() -> bool:
+        looked.release()
+        return lasts[0]
+
+    heard: list[object] = []
+    with ScriptedApiserver(tmp_path, answer) as server:
+        follower = Follower(client_of(server), PODS, heard.append)
+        follower.pause_while(began.is_set, goes_on)
+        follower.start()
+        wait_for(lambda: len(heard) == 2)
+        began.set()
+        # By the third look it would have asked again long ago.
+        assert all(looked.acquire(timeout=SOON_S) for _ in range(3))
+        assert (3, 2) == (len(heard), len(server.asked))
+        lasts[0] = False
+        wait_for(lambda: len(heard) >= 4)
+        began.clear()
+        wait_for(lambda: len(heard) >= 5)
+        over.set()
+        follower.stop()
+    assert "resourceVersion=3&" in server.asked[2][1]
+    names = [each.object.metadata.name for each in heard[1:] if not isinstance(each, Relisted)]
+    assert ["a", "b", "c", "d"] == list(dict.fromkeys(names))
+
+
+def test_a_watch_is_not_interrupted_for_ever_nor_twice_for_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "PAUSES_S", 0.1)
+    over = threading.Event()
+
+    def answer(exchange: Exchange) -> None:
+        if "watch" not in exchange.path:
+            exchange.answer(EMPTY)
+            return
+        exchange.begin_lines()
+        exchange.event("ADDED", "a", 2)
+        if "resourceVersion=2&" in exchange.path:
+            exchange.event("ADDED", "b", 3)
+            exchange.event("ADDED", "c", 4)
+        over.wait(SOON_S)
+
+    heard: list[object] = []
+    with ScriptedApiserver(tmp_path, answer) as server:
+        follower = Follower(client_of(server), PODS, heard.append)
+        follower.pause_while(lambda: True, lambda: True)
+        follower.start()
+        wait_for(lambda: len(heard) >= 5)
+        over.set()
+        follower.stop()
+    assert ["watch" in path for _, path in server.asked] == [False, True, True]
+
+
 def test_while_it_does_not_get_on_it_says_why(tmp_path: Path) -> None:
     with ScriptedApiserver(tmp_path, lambda e: e.refuse(403, "Forbidden", "no rights")) as server:
         follower = Follower(client_of(server), PODS, lambda _: None)

@@ -100,7 +100,7 @@ def test_memory_is_raised_in_the_unit_in_which_it_is_written(tmp_path: Path):
     objects = [scarce, node("n1", 4), *group("a", 1, "n1"), *group("b", 2)]
 
     # Two pods of 1 GiB, in units of 10**6 bytes.
-    assert "raise the quota of Queue q0 from 1500 to 2148 memory" in told(tmp_path, objects)
+    assert "raise the quota of Queue q0 from 1500 to 2148 MB of memory" in told(tmp_path, objects)
 
 
 def test_a_cordoned_node_is_to_be_uncordoned(tmp_path: Path):

@@ -14,17 +14,9 @@ from bough.control.pools.standings import QueueStanding
 from bough.control.scheduling.questions import GangAnswer, Question
 from bough.errors import BoughError, Broken, Busy, Conflict, Invalid, NotLeading, Unavailable
 from bough.model.quota import NodeKind, TreeNode
-from bough.server.loop_line import (
-    Answered,
-    Ask,
-    Failed,
-    Line,
-    Stand,
-    Status,
-    read_settings,
-    write_settings,
-)
+from bough.server.loop_messages import FROM_LOOP, TO_LOOP, Answered, Ask, Stand, Status
 from bough.server.loop_view import Counts
+from bough.server.process_line import Failed, Line, read_settings, write_settings
 from bough.server.settings import Settings
 
 
@@ -60,7 +52,7 @@ def test_questions_and_answers_arrive_as_they_were(ends: tuple[Line, Line]):
     ours, theirs = ends
     question = Question("ann", ("a/0",), ("b/0",), queues=True, pools=frozenset({"x", "y"}))
     ours.send(Ask(1, question))
-    assert Ask(1, question) == theirs.read_to_loop()
+    assert Ask(1, question) == theirs.read(TO_LOOP)
     answers = {"a/0": GangAnswer("quota", "It waits.")}
     standing = QueueStanding(TreeNode(NodeKind.QUEUE, "q"), "0.334", 4, 2.5)
     for message in (
@@ -69,7 +61,7 @@ def test_questions_and_answers_arrive_as_they_were(ends: tuple[Line, Line]):
         Status(leads=True, counts=Counts(cycles=3, seconds=0.5)),
     ):
         theirs.send(message)
-        assert message == ours.read_from_loop()
+        assert message == ours.read(FROM_LOOP)
 
 
 def test_a_message_that_is_larger_than_the_line_arrives_whole(ends: tuple[Line, Line]):
@@ -77,7 +69,7 @@ def test_a_message_that_is_larger_than_the_line_arrives_whole(ends: tuple[Line, 
     large = Answered(1, {str(number): GangAnswer("x" * 1_000, "y") for number in range(5_000)})
     thread = threading.Thread(target=theirs.send, args=(large,))
     thread.start()
-    assert large == ours.read_from_loop()
+    assert large == ours.read(FROM_LOOP)
     thread.join()
 
 
@@ -85,7 +77,7 @@ def test_an_end_that_is_gone_is_noticed(ends: tuple[Line, Line]):
     ours, theirs = ends
     theirs.socket.close()
     with pytest.raises(EOFError):
-        ours.read_from_loop()
+        ours.read(FROM_LOOP)
 
 
 @pytest.mark.parametrize(
