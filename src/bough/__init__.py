@@ -41,6 +41,6 @@ __all__ = ["Client"]
 def __getattr__(name: str) -> object:
     if name != "Client":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from bough.client import Client  # noqa: PLC0415  only for those who ask
+    from bough.client import Client  # noqa: PLC0415  only on request
 
     return Client

@@ -10,5 +10,5 @@ names it. So a crash leaves at most contents that nothing names; `LocalPoolData.
     trees        what supervisors do for tasks: copy folders from and to the data of a pool
     index        the index: paths, contents, drafts, and how much space is used
     contents     the files that hold contents
-    reserve      room for deleting data on a full disk
+    spare_file   a file that is given up on a full disk, so that data can still be deleted
 """

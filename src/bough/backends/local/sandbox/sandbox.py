@@ -66,7 +66,7 @@ def enters_images(kind: SandboxKind | None) -> bool:
 
 
 def begins_namespace(command: TaskCommand) -> bool:
-    """Whether the process of a task is to be forked by `fork_first`."""
+    """Whether the process of a task has to be forked by `fork_first`."""
     return command.sandbox is not None and command.sandbox.kind is SandboxKind.NAMESPACES
 
 

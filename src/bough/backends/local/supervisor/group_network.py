@@ -83,7 +83,7 @@ class GroupNetwork:
         return () if self._way_out is None else (self._way_out.pid,)
 
     def open_way_out(self) -> int | None:
-        """Begin to make a way out, if there is to be one; the end of the pipe that holds it."""
+        """Begin to make a way out, if one is wanted; returns the end of the pipe that holds it."""
         if self._setup is None or self._setup.slirp is None:
             return None
         before = None if self._way_out is None else self._way_out.pipe
