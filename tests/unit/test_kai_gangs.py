@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from bough.backends.kubernetes.attempt_state import PodAttempt
-from bough.backends.kubernetes.kai.evictions import Evictions, KubeEvent, deleted_ms
+from bough.backends.kubernetes.kai.evictions import Evictions, KubeEvent, deleted_ms, time_ms
 from bough.backends.kubernetes.kai.gang_manifest import let_kai_place, pod_group, subgroup_names
 from bough.backends.kubernetes.kai.pod_groups import GangView, KaiPodGroup, differences
 from bough.backends.kubernetes.pod_manifest import make_objects
@@ -149,6 +149,15 @@ def test_an_eviction_is_not_of_pods_that_came_after_it():
     assert "" == evictions.of("g1", at_ms - 18_000, at_ms)
     # No server was there to see when it was deleted.
     assert ["for b", ""] == [evictions.of("g1", at_ms - ms, None) for ms in (3_600_000, 18_000)]
+
+
+def test_an_eviction_within_the_second_in_which_a_task_began_to_run_is_of_its_pod():
+    evictions = Evictions()
+    evictions.take(event("2026-01-31T23:59:40Z"))
+    said_ms = time_ms("2026-01-31T23:59:40Z")
+
+    assert "for b" == evictions.of("g1", said_ms + 999, None)
+    assert "" == evictions.of("g1", said_ms + 1_000, None)
 
 
 def attempt(found: KubePod) -> PodAttempt:

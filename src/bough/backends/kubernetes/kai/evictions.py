@@ -62,11 +62,14 @@ class Evictions:
     def of(self, pod_group: str, created_ms: int, deleted_ms: int | None) -> str:
         """Why a pod created and deleted at these times was evicted; empty if it was not.
 
+        created_ms:  when it was created, or first seen to run.
         deleted_ms:  `None` if no server was there to see when.
         """
         at_ms, message = self._last.get(pod_group, (0, ""))
         apart_ms = 0 if deleted_ms is None else abs(at_ms - deleted_ms)
-        return message if at_ms >= created_ms and apart_ms <= _APART_MS else ""
+        # The times of Events are whole seconds.
+        after_creation = at_ms >= created_ms // 1_000 * 1_000
+        return message if after_creation and apart_ms <= _APART_MS else ""
 
     def forget(self, pod_group: str) -> None:
         """Nothing is left of a gang: forget its eviction."""
