@@ -200,10 +200,8 @@ def test_a_killed_process_is_followed_by_one_that_goes_on(
     else:
         fields = {"outputs": [{"url": url}]}
         script = f"head -c {LARGE} /dev/urandom > {{{{output}}}}/large"
-    proxy.up = proxy.down = 0
     # Four parts are sent at once. Within the fifth, the store has answered for at least one.
-    proxy.hold_at = LARGE * 4 // 5 if way == "in" else LARGE - PART_BYTES // 2
-    proxy.holding.clear()
+    proxy.hold_at(LARGE * 4 // 5 if way == "in" else LARGE - PART_BYTES // 2)
     name = submit(host, script, **fields)
     host.until(proxy.holding.is_set, lambda: host.shown(name))
     (helper,) = proxy.clients()

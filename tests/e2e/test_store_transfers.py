@@ -155,7 +155,7 @@ def test_an_upload_goes_on_in_another_process(s3: S3, bucket: str, tmp_path: Pat
     here.mkdir()
     (here / "large").write_bytes(content := os.urandom(LARGE))
     with Proxy(s3.url) as proxy:
-        proxy.hold_at = LARGE * 4 // 5
+        proxy.hold_at(LARGE * 4 // 5)
         run_and_kill(proxy, "send", f"s3://{bucket}/x", here, journal)
     assert {} == fetch(f"s3://{bucket}/x", s3.credential("s3://"), tmp_path / "nothing")
     with Proxy(s3.url) as proxy:
@@ -173,7 +173,7 @@ def test_a_changed_file_does_not_go_on_with_old_parts(s3: S3, bucket: str, tmp_p
     here.mkdir()
     (here / "large").write_bytes(os.urandom(LARGE))
     with Proxy(s3.url) as proxy:
-        proxy.hold_at = LARGE * 4 // 5
+        proxy.hold_at(LARGE * 4 // 5)
         run_and_kill(proxy, "send", f"s3://{bucket}/x", here, journal)
     (here / "large").write_bytes(other := os.urandom(LARGE))
     send(f"s3://{bucket}/x", s3.credential("s3://"), here, journal)
@@ -184,7 +184,7 @@ def test_a_download_goes_on_in_another_process(s3: S3, bucket: str, tmp_path: Pa
     (s3.folder / "root" / bucket / "large").write_bytes(content := os.urandom(LARGE))
     back = tmp_path / "back"
     with Proxy(s3.url) as proxy:
-        proxy.hold_at = LARGE // 2
+        proxy.hold_at(LARGE // 2)
         run_and_kill(proxy, "fetch", f"s3://{bucket}", back, tmp_path)
     with Proxy(s3.url) as proxy:
         credential = s3.credential("s3://", proxy.url)
@@ -228,7 +228,7 @@ def test_a_file_that_is_being_written_is_not_sent(s3: S3, bucket: str, tmp_path:
     path = tmp_path / "here" / "large"
     path.write_bytes(os.urandom(LARGE))
     with Proxy(s3.url) as proxy:
-        proxy.hold_at = LARGE // 2
+        proxy.hold_at(LARGE // 2)
         credential = s3.credential("s3://", proxy.url)
         found: list[object] = []
         work = threading.Thread(

@@ -29,7 +29,7 @@ class Proxy:
         self.cut_up: int | None = None
         self.cuts = 0
         #: Nothing is passed on after so many bytes in one direction, until `go_on`.
-        self.hold_at: int | None = None
+        self._hold_at: int | None = None
         self.holding = threading.Event()
         self._go_on = threading.Event()
         self._open: list[socket.socket] = []
@@ -45,9 +45,16 @@ class Proxy:
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
 
+    def hold_at(self, count: int) -> None:
+        """Count anew, and hold everything after so many bytes in one direction."""
+        self.up = self.down = 0
+        self.holding.clear()
+        self._go_on.clear()
+        self._hold_at = count
+
     def go_on(self) -> None:
         """Pass everything on again."""
-        self.hold_at = None
+        self._hold_at = None
         self._go_on.set()
 
     def clients(self) -> set[int]:
@@ -97,7 +104,7 @@ class Proxy:
                         each.shutdown(socket.SHUT_RDWR)
                         each.close()
                     return
-                if self.hold_at is not None and max(self.up, self.down) > self.hold_at:
+                if self._hold_at is not None and max(self.up, self.down) > self._hold_at:
                     self.holding.set()
                     self._go_on.wait()
                 to.sendall(content)
