@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 
 from bough.backends.virtual import VirtualBackend, make_nodes
-from bough.control.pools import pools, subpools
+from bough.control.pools import pools
+from bough.control.pools.subpools import create_subpool
 from bough.control.scheduling.loop import Scheduler
 from bough.control.site import Site
 from bough.control.startup import start
@@ -42,9 +43,8 @@ DIVIDED, WHOLE = "team", "plain"
 SUBPOOLS = 200
 SUBPOOL_GPUS = 4
 WAITING = 10_000
-#: Both pools have as much; all of it is in use.
-POOL_GPUS = SUBPOOLS * SUBPOOL_GPUS
-GPUS = 2 * POOL_GPUS
+#: Both pools have as many; all of them are in use.
+GPUS = 2 * SUBPOOLS * SUBPOOL_GPUS
 
 TEXT = """\
 workflow:
@@ -64,9 +64,9 @@ def spec(name: str = "job") -> WorkflowSpec:
     )
 
 
-def doors() -> list[str]:
+def doors(subpools: int = SUBPOOLS) -> list[str]:
     """Every subpool by its name."""
-    return [f"{DIVIDED}--s{number:03}" for number in range(SUBPOOLS)]
+    return [f"{DIVIDED}--s{number:03}" for number in range(subpools)]
 
 
 @contextmanager
@@ -81,17 +81,17 @@ def databases(
         yield {"SQLite": SqliteFiles(folder), "PostgreSQL": postgres}
 
 
-def fill(url: str, waiting: int = WAITING) -> str:
+def fill(url: str, waiting: int = WAITING, subpools: int = SUBPOOLS) -> str:
     """Make the site in a database, at rest; the secret of its administrator."""
     store = Store.open(url)
     site = Site(store, namespace=NAMESPACE)
     started = start(site, default_pool=False)
-    gpu = {"guarantee": POOL_GPUS, "maximum": -1, "weight": 1}
+    gpu = {"guarantee": subpools * SUBPOOL_GPUS, "maximum": -1, "weight": 1}
     pools.put_pools(site, ADMIN, {name: {"resources": {"gpu": gpu}} for name in (DIVIDED, WHOLE)})
-    for name in doors():
-        subpools.create_subpool(site, ADMIN, DIVIDED, name.partition("--")[2], SUBPOOL_GPUS)
-    _submit_all(site, waiting)
-    scheduler = Scheduler(site, (backend(site),))
+    for name in doors(subpools):
+        create_subpool(site, ADMIN, DIVIDED, name.partition("--")[2], SUBPOOL_GPUS)
+    _submit_all(site, waiting, doors(subpools))
+    scheduler = Scheduler(site, (backend(site, subpools),))
     while scheduler.cycle().applied.changed:
         pass
     scheduler.release()
@@ -100,15 +100,14 @@ def fill(url: str, waiting: int = WAITING) -> str:
     return started.admin_token
 
 
-def backend(site: Site) -> VirtualBackend:
+def backend(site: Site, subpools: int = SUBPOOLS) -> VirtualBackend:
     """Nodes of eight GPUs."""
-    return VirtualBackend(make_nodes(GPUS), site.clock.now_ms)
+    return VirtualBackend(make_nodes(2 * subpools * SUBPOOL_GPUS), site.clock.now_ms)
 
 
-def _submit_all(site: Site, waiting: int) -> None:
+def _submit_all(site: Site, waiting: int, places: list[str]) -> None:
     """As many as run, and those that wait, nine of ten in subpools."""
-    places = doors()
-    running = [*places * SUBPOOL_GPUS, *[WHOLE] * POOL_GPUS]
+    running = [*places * SUBPOOL_GPUS, *[WHOLE] * (len(places) * SUBPOOL_GPUS)]
     later = [places[number % len(places)] if number % 10 else WHOLE for number in range(waiting)]
     workflows = [
         make_workflow(site, number, pool) for number, pool in enumerate([*running, *later])

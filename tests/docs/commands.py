@@ -9,7 +9,7 @@ import io
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,6 @@ PROGRAMS = ("bough", "osmo")
 MAKE_HELP = ("make", "help")
 #: The width of the terminal that the pages show.
 COLUMNS = 100
-TIMEOUT_S = 120
 BUG = "this is a bug in Bough"
 
 
@@ -39,49 +38,37 @@ class CommandError(Exception):
 @cache
 def run(command: tuple[str, ...]) -> Ran:
     """Run one command."""
-    if command[-1:] == ("--help",) and command[0] in PROGRAMS:
-        return _ask_for_help(command)
-    done = subprocess.run(
-        _resolve(command),
-        cwd=ROOT,
-        env=_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    output = done.stdout.decode()
-    if BUG in output:
-        raise CommandError(f"`{' '.join(command)}` crashed:\n{output}")
-    return Ran(output, done.returncode)
-
-
-def _ask_for_help(command: tuple[str, ...]) -> Ran:
-    """In this process: there are a hundred of them, and help depends on nothing but the width."""
-    printed = io.StringIO()
-    before = dict(os.environ)
-    os.environ.clear()
-    os.environ.update(_environment())
-    try:
-        with redirect_stdout(printed), redirect_stderr(printed):
-            code = run_program(list(command[1:]), command[0])
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-    return Ran(printed.getvalue(), code)
-
-
-def _resolve(command: tuple[str, ...]) -> list[str]:
     if command == MAKE_HELP:
-        return list(command)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        return Ran(done.stdout + done.stderr, done.returncode)
     if not command or command[0] not in PROGRAMS:
         shown = f"`{' '.join(command)}` is not run: only bough, osmo and `make help` are"
         raise CommandError(f"{shown}; show other commands in a block fenced as sh")
-    program = Path(sys.executable).with_name(command[0])
-    if not program.exists():
-        raise CommandError(f"{program} does not exist; run `make setup`")
-    return [str(program), *command[1:]]
+    ran = _run_here(command)
+    if BUG in ran.output:
+        raise CommandError(f"`{' '.join(command)}` crashed:\n{ran.output}")
+    return ran
+
+
+def _run_here(command: tuple[str, ...]) -> Ran:
+    """In this process: most of what a command costs is the start of an interpreter."""
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    environment, standard_input = dict(os.environ), sys.stdin
+    os.environ.clear()
+    os.environ.update(_environment())
+    try:
+        with (
+            Path(os.devnull).open(encoding="utf-8") as sys.stdin,
+            chdir(ROOT),
+            redirect_stdout(printed),
+            redirect_stderr(printed),
+        ):
+            code = run_program(list(command[1:]), command[0])
+    finally:
+        sys.stdin = standard_input
+        os.environ.clear()
+        os.environ.update(environment)
+    return Ran(printed.buffer.getvalue().decode(), code)
 
 
 def _environment() -> dict[str, str]:

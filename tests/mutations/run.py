@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.mutations import engine, kubernetes, server, tasks
@@ -55,8 +56,9 @@ def _reason(ended: int | None) -> str:
 
 def run(copy: Path, mutation: Mutation) -> int | None:
     """How pytest ended with one thing wrong; `None`: it took too long. The copy is put back."""
-    path = find(copy / "src" / "bough", mutation)
-    text = path.read_text(encoding="utf-8")
+    sources = read_sources(copy)
+    path = find(sources, mutation)
+    text = sources[path]
     path.write_text(text.replace(mutation.before, mutation.after), encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -76,15 +78,19 @@ def run(copy: Path, mutation: Mutation) -> int | None:
         path.write_text(text, encoding="utf-8")
 
 
-def find(folder: Path, mutation: Mutation) -> Path:
+def read_sources(root: Path) -> dict[Path, str]:
+    """The text of every module of the program."""
+    paths = sorted((root / "src" / "bough").rglob("*.py"))
+    return {path: path.read_text(encoding="utf-8") for path in paths}
+
+
+def find(sources: Mapping[Path, str], mutation: Mutation) -> Path:
     """The one module that has the text."""
     found = [
-        (path, count)
-        for path in sorted(folder.rglob("*.py"))
-        if (count := path.read_text(encoding="utf-8").count(mutation.before))
+        (path, count) for path, text in sources.items() if (count := text.count(mutation.before))
     ]
     if len(found) != 1 or found[0][1] != 1:
-        places = ", ".join(f"{count} in {path.relative_to(folder)}" for path, count in found)
+        places = ", ".join(f"{count} in {path}" for path, count in found)
         sys.exit(f"the text of '{mutation.name}' must stand once: {places or 'it is not there'}")
     return found[0][0]
 

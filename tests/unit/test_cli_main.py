@@ -48,9 +48,11 @@ def bough(*arguments: str, **more) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_version_is_printed():
-    result = bough("--version")
-    assert (result.returncode, result.stdout) == (0, f"bough {VERSION}\n")
+@pytest.mark.parametrize("name", ["bough", "osmo"])
+def test_the_command_goes_by_both_of_its_names(name: str):
+    program = Path(sys.executable).with_name(name)
+    result = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (0, f"{name} {VERSION}\n")
 
 
 @pytest.mark.parametrize("words", [(), ("pool",)])

@@ -227,12 +227,6 @@ def test_errors_and_exit_codes_are_seen_as_in_a_terminal():
     )
 
 
-def test_the_command_goes_by_both_of_its_names():
-    assert run(("bough", "--version")).output.replace("bough", "osmo") == (
-        run(("osmo", "--version")).output
-    )
-
-
 def test_the_lines_of_examples_are_counted_in_the_page():
     found = find_examples(["$ bough one", "one", "$ bough two"], first=11)
 

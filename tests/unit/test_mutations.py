@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import pytest
 
 from tests.mutations.mutation import Mutation
-from tests.mutations.run import MUTATIONS, ROOT, find
+from tests.mutations.run import MUTATIONS, ROOT, find, read_sources
+
+
+@pytest.fixture(scope="module")
+def sources() -> Mapping[Path, str]:
+    return read_sources(ROOT)
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: each.name)
-def test_a_mutation_has_one_place_and_tests_that_may_notice_it(mutation: Mutation):
-    assert find(ROOT / "src" / "bough", mutation).is_file()
+def test_a_mutation_has_one_place_and_tests_that_may_notice_it(
+    sources: Mapping[Path, str], mutation: Mutation
+):
+    assert find(sources, mutation).is_file()
     assert mutation.before != mutation.after
     paths = [word for word in mutation.tests.split() if word.startswith("tests/")]
     assert paths
