@@ -123,13 +123,17 @@ def refuse(admin: KubeClient, name: str) -> None:
     bound = {"policyName": "refuse", "validationActions": ["Deny"]}
     body = {"kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "refuse"}}
     admin.create(BINDINGS, {"apiVersion": "admissionregistration.k8s.io/v1", **body, "spec": bound})
+    # An object that is not valid would be refused with or without the rule.
+    share = {"quota": 0, "limit": 0, "overQuotaWeight": 0}
+    resources = dict.fromkeys(("cpu", "gpu", "memory"), share)
     probe = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": name}}
 
     def is_kept() -> bool:
         target = "/apis/scheduling.run.ai/v2/queues?dryRun=All"
         try:
-            admin.ask("POST", target, {**probe, "spec": {}})
-        except KubeRefused:
+            admin.ask("POST", target, {**probe, "spec": {"resources": resources}})
+        except KubeRefused as error:
+            assert "not here" in error.message
             return True
         return False
 
