@@ -19,6 +19,7 @@ import httpx
 from bough.server.settings import DATABASE_FILE
 from bough.store import Store
 from bough.store.migration import upgrade
+from tests.warm import Program
 
 WAIT_S = 60
 #: Runs commands one after the other, each from a line, and prints how each ended.
@@ -34,17 +35,10 @@ for line in sys.stdin:
 
 
 def run_commands(*commands: tuple[str, ...]) -> list[tuple[int, str, str]]:
-    """Exit code, output and errors of commands, in one process: a start costs more than they do."""
-    lines = "".join(f"{json.dumps(each)}\n" for each in commands)
-    ended = subprocess.run(
-        [sys.executable, "-c", _COMMANDS],
-        input=lines,
-        capture_output=True,
-        text=True,
-        timeout=2 * WAIT_S,
-        check=True,
-    )
-    return [tuple(json.loads(line)) for line in ended.stdout.splitlines()]
+    """Exit code, output and errors of commands, one after the other in a process of their own."""
+    with Program(_COMMANDS) as running:
+        running.stdin.writelines(f"{json.dumps(each)}\n" for each in commands)
+        return [tuple(json.loads(line)) for line in running.output().splitlines()]
 
 
 @cache

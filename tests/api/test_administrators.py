@@ -9,7 +9,6 @@ import shutil
 import sqlite3
 import stat
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -24,7 +23,7 @@ from bough.control.startup import start
 from bough.store import Store, people
 from bough.store.migration import upgrade
 from tests.api.house import House
-from tests.api.served import Served
+from tests.api.served import Served, run_commands
 
 DAY_MS = 24 * 60 * 60 * 1_000
 LAST = (
@@ -128,8 +127,8 @@ def test_a_start_tells_of_a_last_token_that_expires_soon_and_of_none(house):
 
 
 def recover(data, *options):
-    command = [sys.executable, "-m", "bough", "admin", "recover", "--data", str(data), *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ((code, said, errors),) = run_commands(("admin", "recover", "--data", str(data), *options))
+    return subprocess.CompletedProcess((), code, said, errors)
 
 
 @pytest.mark.served

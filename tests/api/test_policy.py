@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from tests.api.house import House
-from tests.api.served import Served
+from tests.api.served import Served, run_commands
 from tests.policies import said, written
 
 PATH = "/api/configs/policy"
@@ -91,16 +88,10 @@ def test_a_server_decides_by_the_file_that_it_is_started_with(tmp_path):
 def test_a_server_does_not_start_with_a_file_that_cannot_be_used(tmp_path):
     path = tmp_path / "ours.yaml"
     path.write_text("preset: osmo\nheads: frist\n")
-    command = [sys.executable, "-m", "bough", "serve", "--port", "0", "--backend", "virtual"]
+    command = ("serve", "--port", "0", "--backend", "virtual", "--data", str(tmp_path / "data"))
 
-    ended = subprocess.run(
-        [*command, "--data", str(tmp_path / "data"), "--policy", str(path)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    ((code, said, errors),) = run_commands((*command, "--policy", str(path)))
 
-    assert (0, "") != (ended.returncode, ended.stdout)
-    assert f"{path}:2: Policy: heads: expected one of first, all" in ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert (2, "") == (code, said), errors
+    assert f"{path}:2: Policy: heads: expected one of first, all" in errors
+    assert "Traceback" not in errors

@@ -164,6 +164,7 @@ def test_one_of_two_servers_on_postgresql_decides_and_the_other_takes_over(postg
             assert ("8", "0") == (usage["quota_used"], usage["total_free"])
 
 
+@pytest.mark.served
 def test_a_port_that_is_taken_is_named_once(data):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

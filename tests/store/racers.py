@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 import sys
 import threading
 import time
@@ -21,6 +20,7 @@ from bough.model.subpool import SubpoolState
 from bough.model.workflow import ALIVE
 from bough.store import Store
 from tests.store.world import World, job
+from tests.warm import Program
 
 #: Deletes and submissions that race at the same time, each pair for a subpool of its own.
 PAIRS = 8
@@ -70,16 +70,9 @@ def race_deletes_with_submissions(world: World, interleavings: int, pairs: int =
 def create_in_processes(url: str, names: Sequence[str], quota: int, processes: int) -> list[object]:
     """Create subpools of `team` from several processes, each with several threads."""
     parts = [list(names[number::processes]) for number in range(processes)]
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.store.racers", url, str(quota), *part],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for part in parts
-    ]
-    outputs = [process.communicate(timeout=120)[0] for process in running]
-    return [result for output in outputs for result in json.loads(output)]
+    program = "import sys; from tests.store.racers import main; main(*sys.argv[1:])"
+    running = [Program(program, url, str(quota), *part) for part in parts]
+    return [result for process in running for result in json.loads(process.output())]
 
 
 def _delete_and_submit(world: World, name: str) -> tuple[Callable[[], object], ...]:
@@ -113,7 +106,3 @@ def main(url: str, quota: str, *names: str) -> None:
     results = at_once(*(create(name) for name in names))
     site.store.close()
     sys.stdout.write(json.dumps(results))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

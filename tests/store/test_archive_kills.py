@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -11,6 +9,7 @@ import sqlalchemy as sa
 from bough.store.schema import ARCHIVE, ARCHIVED_STRETCHES, GROUPS, SPECS, TASKS, WORKFLOWS
 from tests.store.usecases import Store, get_usage, query, settings
 from tests.store.world import START_MS, World, job
+from tests.warm import Program
 
 WORKFLOWS_EACH = 40
 KILLS = 6
@@ -41,9 +40,7 @@ def test_what_is_archived_when_the_server_is_killed_is_neither_lost_nor_twice(tm
     now_ms = START_MS + DAYS_MS
     here, there = names, list[str]()
     for turn in range(KILLS + 1):
-        program = [sys.executable, "-c", PROGRAM, str(path), str(now_ms)]
-        with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as running:
-            assert running.stdout is not None
+        with Program(PROGRAM, str(path), str(now_ms)) as running:
             for _ in range(2 + turn):
                 running.stdout.readline()
             if turn < KILLS:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 import sqlalchemy as sa
@@ -22,6 +18,7 @@ from bough.store.lease import Lease
 from bough.store.settings import counter, raise_counter
 from tests.store.usecases import Scheduler, Store, VirtualBackend
 from tests.store.world import World
+from tests.warm import Program
 
 pytestmark = pytest.mark.postgresql
 
@@ -73,46 +70,24 @@ def quick(monkeypatch):
         monkeypatch.setattr(lease_module, name, seconds)
 
 
-class Holder:
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
+class Holder(Program):
+    def __init__(self, database: str) -> None:
+        super().__init__(HOLDER, database)
+        assert "True" == self.line()
 
     def line(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
+        return self.stdout.readline().strip()
 
     def tell(self, what: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{what}\n")
-        self.process.stdin.flush()
+        self.stdin.write(f"{what}\n")
+        self.stdin.flush()
 
     def ask(self, what: str) -> str:
         self.tell(what)
         return self.line()
 
-    def freeze(self) -> None:
-        self.process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
-
     def thaw(self) -> None:
-        self.process.send_signal(signal.SIGCONT)
-
-
-@contextmanager
-def holder(database: str) -> Iterator[Holder]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, database],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        found = Holder(process)
-        assert "True" == found.line()
-        yield found
-    finally:
-        process.kill()
-        process.communicate()
+        self.send_signal(signal.SIGCONT)
 
 
 @pytest.fixture
@@ -137,17 +112,17 @@ def written(store: Store) -> int:
 
 
 def test_a_lease_is_kept_for_as_long_as_its_holder_lives(database, lease):
-    with holder(database) as other:
+    with Holder(database) as other:
         assert not taken(lease, within_s=lease_module.EXPIRY_S + 1)
         assert "done" == other.ask("write")
-        other.process.kill()
+        other.kill()
         assert taken(lease)
 
 
 def test_the_lease_of_a_frozen_server_is_taken_and_its_writes_and_orders_are_refused(
     database, store, lease
 ):
-    with holder(database) as frozen:
+    with Holder(database) as frozen:
         assert ("done", "done") == (frozen.ask("write"), frozen.ask("order"))
         frozen.freeze()
         # Both are under way when it is frozen.
@@ -161,7 +136,7 @@ def test_the_lease_of_a_frozen_server_is_taken_and_its_writes_and_orders_are_ref
 
 
 def test_a_server_that_is_frozen_alone_goes_on_under_its_number(database, store):
-    with holder(database) as frozen:
+    with Holder(database) as frozen:
         frozen.freeze()
         time.sleep(lease_module.EXPIRY_S + 0.5)
         frozen.thaw()
@@ -174,11 +149,11 @@ def test_what_a_frozen_server_has_begun_to_write_is_taken_from_it(moment, databa
     """PostgreSQL ends its transaction; SQLite has one file, and waits for it."""
     if moment and store.is_sqlite:
         return
-    with holder(database) as frozen:
+    with Holder(database) as frozen:
         assert "done" == frozen.ask(f"hold{moment}")
         frozen.freeze()
         if store.is_sqlite:
-            frozen.process.kill()
+            frozen.kill()
         assert taken(lease)
         with store.checked(lease.check).write() as connection:
             assert 1 == raise_counter(connection, "written")
@@ -238,21 +213,11 @@ def test_no_lease_is_taken_while_a_server_of_an_earlier_version_decides(store, d
             "connection = Store.open(sys.argv[1]).engine.connect();"
             "connection.exec_driver_sql('SELECT pg_advisory_lock(%d)' % 0x626F756768)"
         )
-    earlier = subprocess.Popen(
-        [sys.executable, "-c", f"{holds}; print('held', flush=True); sys.stdin.read()", database],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert earlier.stdout is not None
+    with Program(f"{holds}; print('held', flush=True); sys.stdin.read()", database) as earlier:
         assert "held" == earlier.stdout.readline().strip()
         assert not lease.held()
         earlier.kill()
         assert taken(lease)
-    finally:
-        earlier.kill()
-        earlier.communicate()
 
 
 class OfMachine(VirtualBackend):

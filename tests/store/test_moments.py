@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -15,6 +13,7 @@ from bough.errors import Conflict, Unavailable
 from bough.store import Store
 from bough.store import settings as setting_store
 from bough.store.moments import Moment, PostgresMoments
+from tests.warm import Program
 
 pytestmark = pytest.mark.postgresql
 
@@ -81,8 +80,9 @@ def test_a_commit_of_another_process_is_noticed(team, database):
         "store = Store.open(sys.argv[1])\n"
         "with store.write() as connection: settings.put(connection, 'anything', 'else')\n"
         "store.close()\n"
+        "print('changed')\n"
     )
-    subprocess.run([sys.executable, "-c", change, database], check=True, timeout=60)
+    assert "changed\n" == Program(change, database).output()
 
     assert before.state != now(store).state
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 import time
 from functools import partial
@@ -46,6 +44,7 @@ from tests.store.usecases import (
     subpools,
 )
 from tests.store.world import World, big_node, job, newest_revision
+from tests.warm import Program
 
 pytestmark = pytest.mark.postgresql
 
@@ -247,23 +246,17 @@ time.sleep(600)
 
 
 def test_the_lease_of_a_server_that_is_killed_goes_to_another(store, database):
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, database], stdout=subprocess.PIPE, text=True
-    )
     lease = Lease(store)
     try:
-        assert holder.stdout is not None
-        assert "True" == holder.stdout.readline().strip()
-        assert not lease.held()
-        holder.kill()
-        holder.wait(30)
-        deadline = time.monotonic() + 30
-        while not lease.held() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert lease.held()
+        with Program(HOLD, database) as holder:
+            assert "True" == holder.stdout.readline().strip()
+            assert not lease.held()
+            holder.kill()
+            deadline = time.monotonic() + 30
+            while not lease.held() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert lease.held()
     finally:
-        holder.kill()
-        holder.communicate()
         lease.release()
 
 
