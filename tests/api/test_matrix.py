@@ -9,6 +9,8 @@ from __future__ import annotations
 import pytest
 
 from bough.server.application import routes
+from bough.store import Store
+from tests.api.house import House
 
 NOBODY, KNOWN, USER, MANAGER, ADMIN = range(5)
 
@@ -228,29 +230,38 @@ BODIES = {
 
 
 @pytest.fixture
-def town(house):
+def town(sqlite_files):
     """Pool `team` as in `divided`, after two other pools had the name; and all people."""
-    for name in ("orphan", "leaver"):
-        house.pool("team", 10)
-        house.user(name, "osmo-team-admin", "osmo-team-user")
-        if name == "orphan":
-            house.send("DELETE", "/api/configs/pool/team")
-    house.send("PUT", "/api/configs/pool/team/rename", {"new_name": "crew"})
-    house.pool("team", 100)
-    for name, quota in (("a", 30), ("b", 40), ("c", 20)):
-        house.create("team", name, quota)
-    for name in ("other", "team-b", "tea"):
-        house.pool(name, 0)
-    for name, (roles, _) in PEOPLE.items():
-        if name is not None and name not in house.secrets:
-            house.user(name, *roles)
-    _store_role(house, "guest", "osmo-team--a-user", "osmo-team--a-admin")
-    _store_role(house, "ghost", "osmo-team-user", "osmo-team-admin")
-    _revoke(house)
-    house.user("victim")
-    house.submit(1, "team--a")
-    house.engine.stopping.set()
-    return house
+    address, secrets = sqlite_files.make_prepared("town", _prepare_town)
+    with House(sqlite_files.open(address), secret=secrets["admin"]) as made:
+        made.secrets.update(secrets)
+        made.engine.stopping.set()
+        yield made
+    sqlite_files.give_back(address)
+
+
+def _prepare_town(store: Store) -> dict[str, str]:
+    with House(store) as house:
+        for name in ("orphan", "leaver"):
+            house.pool("team", 10)
+            house.user(name, "osmo-team-admin", "osmo-team-user")
+            if name == "orphan":
+                house.send("DELETE", "/api/configs/pool/team")
+        house.send("PUT", "/api/configs/pool/team/rename", {"new_name": "crew"})
+        house.pool("team", 100)
+        for name, quota in (("a", 30), ("b", 40), ("c", 20)):
+            house.create("team", name, quota)
+        for name in ("other", "team-b", "tea"):
+            house.pool(name, 0)
+        for name, (roles, _) in PEOPLE.items():
+            if name is not None and name not in house.secrets:
+                house.user(name, *roles)
+        _store_role(house, "guest", "osmo-team--a-user", "osmo-team--a-admin")
+        _store_role(house, "ghost", "osmo-team-user", "osmo-team-admin")
+        _revoke(house)
+        house.user("victim")
+        house.submit(1, "team--a")
+        return house.secrets
 
 
 def _store_role(house, user, *roles):

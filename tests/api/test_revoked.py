@@ -9,7 +9,7 @@ import pytest
 from bough.control.people import key_rotation
 from bough.server.stream_access import StreamAccess
 from bough.store.dump import DumpHead, load_dump, write_dump
-from tests.api.house import House, spec
+from tests.api.house import House, prepare_team, spec
 from tests.api.writing import WritingBackend
 
 DAY_MS = 24 * 60 * 60 * 1_000
@@ -24,12 +24,11 @@ TOKEN = "/api/auth/user/ann/access_token/test"
 def house(sqlite_files, monkeypatch):
     for module in ("streams", "system"):
         monkeypatch.setattr(f"bough.server.routes.{module}.StreamAccess", _Opened)
-    store = sqlite_files.open(sqlite_files.make())
-    with House(store, backend=WritingBackend) as made:
-        made.pool("team", 100)
+    address, secret = sqlite_files.make_prepared(prepare_team.__name__, prepare_team)
+    with House(sqlite_files.open(address), secret=secret, backend=WritingBackend) as made:
         made.user("ann", "osmo-team-user")
         yield made
-    store.close()
+    sqlite_files.give_back(address)
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ def test_scenario_109_every_answer_is_of_one_moment(divided):
     stop = threading.Event()
 
     def change() -> None:
-        for number in range(20):
+        for number in range(8):
             divided.send("PATCH", f"{SUBPOOLS}/a", {"quota": 10 + number})
             divided.submit(1, "team--b")
             divided.settle()

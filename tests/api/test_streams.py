@@ -17,7 +17,7 @@ from bough.control.workflows import query
 from bough.control.workflows.logs import KEPT, LogReader, LogSelection
 from bough.model.access import Actor
 from bough.model.backend import LogLine
-from tests.api.house import House, spec
+from tests.api.house import House, prepare_team, spec
 from tests.api.served import Served
 from tests.api.writing import WritingBackend
 
@@ -28,11 +28,10 @@ START = 1_767_607_500_000
 
 @pytest.fixture
 def house(sqlite_files):
-    store = sqlite_files.open(sqlite_files.make())
-    with House(store, backend=WritingBackend) as made:
-        made.pool("team", 100)
+    address, secret = sqlite_files.make_prepared(prepare_team.__name__, prepare_team)
+    with House(sqlite_files.open(address), secret=secret, backend=WritingBackend) as made:
         yield made
-    store.close()
+    sqlite_files.give_back(address)
 
 
 @pytest.fixture
