@@ -23,7 +23,7 @@ from bough.tools.answer import write_amount
 from bough.tools.quota import check, show
 from tests.damaged import places
 
-INPUTS = 9 * settings().max_examples
+INPUTS = (4 if settings().max_examples <= 12 else 9) * settings().max_examples
 BATCHES = 4
 
 ODD_TEXTS = [

@@ -27,8 +27,8 @@ plan, why = as_json(plan_tool.plan), as_json(why_tool.why)
 ASKED = 3
 #: Each example is planned over and over.
 few = settings(max_examples=settings().max_examples // 6)
-#: Worlds that are always the same, and of which most that wait are helped.
-SEEDS = range(12)
+#: Worlds that are always the same, and of which most that wait are helped: all of them in CI.
+SEEDS = range(min(12, 2 * settings().max_examples // 3))
 
 
 def starts_as_gang(path: str, name: str) -> bool:
@@ -90,7 +90,7 @@ def test_every_remedy_written_into_objects_of_both_starts_what_it_is_for(seed: i
 
 def test_nothing_that_waits_is_said_to_run(tmp_path: Path):
     """Where heads are judged together, a plan says nothing of what is behind one of them."""
-    for seed in range(50, 70):
+    for seed in range(50, 50 + min(20, settings().max_examples // 2)):
         path = write(tmp_path, mixed_world(Random(seed)))
         for wait in plan([path])["waits"]:
             name = wait["workload"]
@@ -105,5 +105,5 @@ def test_nine_of_ten_that_wait_have_a_remedy(form: str, tmp_path: Path):
     helped = sum(bool(remedies) for _, remedies in found)
 
     print(f"{form}: {helped} of {len(found)} that wait have a remedy")  # noqa: T201
-    assert len(found) >= 20
+    assert 3 * len(found) >= 5 * len(SEEDS)
     assert 90 * len(found) <= 100 * helped
