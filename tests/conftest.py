@@ -56,11 +56,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @pytest.fixture(scope="session")
-def sqlite_files(tmp_path_factory: pytest.TempPathFactory) -> SqliteFiles:
+def sqlite_files() -> Iterator[SqliteFiles]:
     # Tests without a database do not import all that one needs.
-    from tests.store.databases import SqliteFiles
+    from tests.store.databases import SqliteFiles, folder_in_memory
 
-    return SqliteFiles(tmp_path_factory.mktemp("sqlite"))
+    with folder_in_memory() as folder:
+        yield SqliteFiles(folder)
 
 
 @pytest.fixture(scope="session")

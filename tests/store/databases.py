@@ -28,6 +28,20 @@ KINDS = os.environ.get("BOUGH_TEST_DATABASES", "sqlite").split()
 Told = TypeVar("Told")
 
 
+#: Where files are kept in memory, on machines that have enough of it.
+_MEMORY, _ENOUGH_BYTES = Path("/dev/shm"), 1 << 30  # noqa: S108  a folder of this run is made there
+
+
+@contextmanager
+def folder_in_memory() -> Iterator[Path]:
+    """A new folder for what is gone after the tests: a commit need not wait for the disk."""
+    has_room = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ENOUGH_BYTES
+    with tempfile.TemporaryDirectory(
+        prefix="bough-sqlite-", dir=_MEMORY if has_room else None, ignore_cleanup_errors=True
+    ) as name:
+        yield Path(name)
+
+
 class _Engines:
     """Engines by address. One that is used again has its statements compiled already."""
 
