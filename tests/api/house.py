@@ -21,6 +21,25 @@ from tests.store.world import Time, big_node
 
 SUBPOOLS = "/api/configs/pool/team/subpool"
 SUBMIT = "/api/pool/{}/workflow?priority={}"
+#: What programs that were written for undivided pools read of each.
+OLD_KEYS = {
+    "name",
+    "description",
+    "status",
+    "download_type",
+    "enable_maintenance",
+    "backend",
+    "default_platform",
+    "default_exec_timeout",
+    "default_queue_timeout",
+    "max_exec_timeout",
+    "max_queue_timeout",
+    "default_exit_actions",
+    "resources",
+    "topology_keys",
+    "platforms",
+    "resource_usage",
+}
 
 
 class StillEngine(Engine):

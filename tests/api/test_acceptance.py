@@ -55,7 +55,13 @@ def test_scenarios_023_and_041_children_are_protected_from_what_is_submitted_to_
         "requires 15 GPUs. Higher gpu counts must be submitted with LOW priority"
     ) == body["message"]
     assert ("10", "0", "10") == divided.row()
+    assert ("30", "0", "30") == divided.row("team--a")
     assert "FAILED_SUBMISSION" == divided.status("job-1")
+    # Nor does one that is refused keep a subpool from being archived.
+    divided.refused("POST", "/api/pool/team--a/workflow?priority=HIGH", {"file": spec(31)})
+    assert "FAILED_SUBMISSION" == divided.status("job-2")
+    deleted = divided.send("DELETE", "/api/configs/pool/team/subpool/a")
+    assert "ARCHIVED" == deleted["subpool_state"]
 
 
 def test_scenarios_025_and_167_low_goes_beyond_the_quota_and_gives_way(divided):

@@ -107,6 +107,9 @@ def test_scenarios_101_and_102_of_fifty_creates_as_many_succeed_as_fit(team):
     assert (1, 100) == (leaves["_shared"], sum(leaves.values()))
     taken = next(name for name in leaves if name != "_shared")
     assert [409] * 4 == at_once(*[lambda: team.create(taken, 1)] * 4)
+    assert [201] + [409] * 3 == sorted(at_once(*[lambda: team.create("last", 0)] * 4))
+    leaves["last"] = 0
+    assert leaves == team.leaves()
 
 
 def test_scenario_104_a_submission_is_refused_or_counted(team):

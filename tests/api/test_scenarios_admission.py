@@ -103,6 +103,16 @@ def test_scenarios_023_to_026_the_cap_is_the_same_for_normal_and_ends_at_the_quo
     ):
         answer = divided.ask("POST", SUBMIT.format("team", priority), json={"file": spec(gpus)})
         assert expected == answer.status_code
+        if expected == 400:
+            assert (
+                "Pool team has 10 GPUs guaranteed for NORMAL/HIGH priority workflows and group "
+                f"group-0 requires {gpus} GPUs."
+            ) in answer.json()["message"]
+    divided.settle()
+
+    assert ["RUNNING", "RUNNING"] == [divided.status(name) for name in ("job-4", "job-5")]
+    assert "osmo-pool-ns-team--_shared" == divided.queue_of("job-5")
+    assert ("10", "10", "0") == divided.row()
 
 
 @pytest.mark.parametrize("priority", ["HIGH", "NORMAL", "LOW"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from tests.api.house import SUBMIT, SUBPOOLS, spec
+from tests.api.house import OLD_KEYS, SUBMIT, SUBPOOLS, spec
 
 
 def test_scenario_117_some_pools_and_unknown_ones(divided):
@@ -17,27 +17,6 @@ def test_scenario_117_some_pools_and_unknown_ones(divided):
     assert (404, "Pools x, y not found") == divided.refused(
         "GET", "/api/pool_quota?pools=x&pools=y"
     )
-
-
-#: What programs that were written for undivided pools read of each.
-OLD_KEYS = {
-    "name",
-    "description",
-    "status",
-    "download_type",
-    "enable_maintenance",
-    "backend",
-    "default_platform",
-    "default_exec_timeout",
-    "default_queue_timeout",
-    "max_exec_timeout",
-    "max_queue_timeout",
-    "default_exit_actions",
-    "resources",
-    "topology_keys",
-    "platforms",
-    "resource_usage",
-}
 
 
 def test_scenarios_113_114_and_118_a_list_of_pools_for_programs_has_the_numbers_as_text(team):
@@ -118,6 +97,28 @@ def test_scenario_132_a_profile_lists_the_pools_that_one_reaches(divided):
     assert ["team", "team--a", "team--b"] == divided.get("/api/profile/settings", "ann")["pools"]
 
 
+def test_scenario_133_rights_on_a_workflow_in_a_subpool_follow_the_pool(divided):
+    divided.pool("other", 0)
+    divided.user("ann", "osmo-team-user")
+    divided.user("ben", "osmo-other-user")
+    name = divided.run(5, "team--a")
+
+    path = f"/api/workflow/{name}"
+    parts = ("", "/spec", "/events", "/logs", "/why")
+
+    def codes(user: str) -> list[int]:
+        return [divided.ask("GET", f"{path}{part}", user=user).status_code for part in parts]
+
+    assert 403 == divided.ask("POST", f"{path}/cancel", user="ben").status_code
+    assert [403] * len(parts) == codes("ben")
+    assert "RUNNING" == divided.status(name)
+    divided.send("POST", f"{path}/cancel", user="ann")
+    divided.settle()
+    # Streams of what has ended end by themselves.
+    assert "FAILED_CANCELED" == divided.status(name)
+    assert ([200] * len(parts), [403] * len(parts)) == (codes("ann"), codes("ben"))
+
+
 def test_scenario_140_a_rollback_leaves_subpools_alone(team):
     team.create("team", "a", 30)
     team.send("PATCH", "/api/configs/pool/team", {"configs_dict": {"description": "later"}})
@@ -156,12 +157,20 @@ def test_scenario_180_a_subpool_has_its_full_life(team):
     team.send("DELETE", f"{SUBPOOLS}/a")
     assert ("0", "20", "-20") == team.row("team--a")
     team.finish(name)
+    assert "ARCHIVED" == team.get(f"{SUBPOOLS}/a")["subpool_state"]
     team.create("team", "a", 25)
 
     team.run(25, "team--a")
 
     assert 400 == team.refused("POST", SUBMIT.format("team--a", "HIGH"), {"file": spec(26)})[0]
-    assert 5 <= len(team.get(f"{SUBPOOLS}/a/history")["configs"])
+    lived = [each["data"] for each in team.get(f"{SUBPOOLS}/a/history")["configs"]]
+    assert [
+        ("ACTIVE", 30),
+        ("ACTIVE", 10),
+        ("DELETING", 10),
+        ("ARCHIVED", 10),
+        ("ACTIVE", 25),
+    ] == [(each["state"], each["quota"]) for each in lived]
 
 
 def test_cohorts_are_planned_before_they_are_made(team):

@@ -76,6 +76,7 @@ def test_scenarios_057_to_060_a_name_is_used_again_only_once_it_is_archived(divi
     )
     divided.finish(name)
     assert 409 == divided.refused("POST", SUBPOOLS, {"name": "a", "quota": 41})[0]
+    assert "ARCHIVED" == divided.get(f"{SUBPOOLS}/a")["subpool_state"]
 
     again = divided.send("POST", SUBPOOLS, body)
 
@@ -179,13 +180,18 @@ def test_scenario_076_a_subpool_is_not_changed_as_if_it_were_a_pool(divided):
 
 
 def test_scenario_077_a_pool_keeps_what_its_subpools_were_given(divided):
-    def shrink(quota: int) -> int:
+    def resize(quota: int):
         changes = {"resources": {"gpu": {"guarantee": quota}}}
         body = {"configs_dict": changes}
-        return divided.ask("PATCH", "/api/configs/pool/team", json=body).status_code
+        return divided.ask("PATCH", "/api/configs/pool/team", json=body)
 
-    assert (200, 400, 200) == (shrink(90), shrink(89), shrink(120))
-    assert 30 == divided.leaves()["_shared"]
+    for quota, left in ((90, 0), (120, 30)):
+        assert 200 == resize(quota).status_code
+        assert left == divided.leaves()["_shared"]
+        refused = resize(89)
+        assert 400 == refused.status_code
+        assert "90 GPUs are allocated to subpools" in refused.json()["message"]
+        assert left == divided.leaves()["_shared"]
 
 
 def test_scenarios_080_and_090_to_093_a_drain_from_running_to_archived(divided):

@@ -261,7 +261,7 @@ def test_streams_are_plain_lines(team):
     assert (404, "Workflow none-1 not found.") == team.refused("GET", "/api/workflow/none-1/logs")
 
 
-def test_nodes_and_what_is_used_of_them(divided):
+def test_scenario_124_nodes_of_a_subpool_and_what_is_used_of_them(divided):
     divided.run(5, "team--a")
 
     (node,) = divided.get("/api/resources?pools=team--a&all_pools=False")["resources"]

@@ -5,15 +5,20 @@ from __future__ import annotations
 from tests.e2e.served import Served
 
 
-def test_scenarios_016_and_111_an_undivided_pool_behaves_as_ever(team: Served):
+def test_scenarios_016_111_and_115_an_undivided_pool_behaves_as_ever(team: Served):
     team.run("team", 50, "HIGH")
     assert {"--_shared": (50, 50)} == team.used()
     assert {"": 100, "--_shared": 100} == team.quotas()
-    assert [
+    drawn = [
         "Pool            Status         Subpool State  GPU Quota  Used  Available",
         "--------------  -------------  -------------  ---------  ----  ---------",
         "team            ONLINE         -              100        50    50",
-    ] == team.done("pool", "list", "--pool", "team").splitlines()
+    ]
+    assert drawn == team.done("pool", "list", "--pool", "team").splitlines()
+    # So does one whose only subpool is archived.
+    team.done("pool", "subpool", "create", "team", "a", "--quota", "30")
+    team.done("pool", "subpool", "delete", "team", "a")
+    assert drawn == team.done("pool", "list", "--pool", "team").splitlines()
 
 
 def test_scenarios_110_and_115_a_divided_pool_is_drawn_as_the_design_prints_it(team: Served):

@@ -10,6 +10,7 @@ import pytest
 
 from bough import Client
 from bough.errors import Conflict, Forbidden, NotFound, Refused, Unauthenticated
+from tests.api.house import OLD_KEYS
 from tests.e2e.served import Served, serving
 
 
@@ -276,6 +277,23 @@ def test_scenario_007_no_command_shows_the_shared_queue_but_the_list_of_queues(s
     site.done("workflow", "cancel", name, waiting)
 
 
+def test_scenario_076_commands_for_pools_point_to_those_for_subpools(site: Served, tmp_path: Path):
+    changes = tmp_path / "changes.yaml"
+    changes.write_text("description: x\n")
+    before = site.json("pool", "subpool", "show", "team", "a")
+    for arguments in (
+        ("config", "update", "POOL", "team--a", "--file", str(changes)),
+        ("config", "set", "POOL", "description=x", "--name", "team--a"),
+        ("pool", "update", "team--a", "--quota", "1"),
+        ("pool", "rename", "team--a", "x"),
+        ("pool", "delete", "team--a"),
+    ):
+        refused = site.osmo(*arguments)
+        assert (2, "") == (refused.code, refused.output), arguments
+        assert "/api/configs/pool/team/subpool/a" in refused.errors, arguments
+    assert before == site.json("pool", "subpool", "show", "team", "a")
+
+
 def test_scenario_118_a_list_of_pools_for_programs_has_every_old_key_and_the_new(site: Served):
     answer = site.json("pool", "list")
     rows = {row["name"]: row for each in answer["node_sets"] for row in each["pools"]}
@@ -287,6 +305,8 @@ def test_scenario_118_a_list_of_pools_for_programs_has_every_old_key_and_the_new
         "total_capacity",
         "total_free",
     } == set(answer["resource_sum"])
+    assert set(rows["team"]) == set(rows["team--a"])
+    assert set(rows["team"]) >= OLD_KEYS
     assert all(isinstance(each, str) for each in rows["team"]["resource_usage"].values())
     assert ("60", "40", None) == (
         rows["team"]["quota_total"],

@@ -77,8 +77,9 @@ def test_scenarios_149_and_150_what_is_preempted_is_queued_in_its_old_place(smal
 
 
 def test_scenario_151_all_three_conditions_of_preemption_are_needed(small: Local):
-    small.cluster(3, p=2)
+    small.cluster(3, p=2, q=2)
     low, normal = small.run("p", 1, "LOW"), small.run("p", 2, "NORMAL")
+    # Its quota is reached, or it is LOW itself.
     beyond, another = small.submit("p", 1, "NORMAL"), small.submit("p", 1, "LOW")
     small.left_waiting(beyond, another)
     assert ["RUNNING", "RUNNING"] == small.statuses(low, normal)
@@ -86,6 +87,12 @@ def test_scenario_151_all_three_conditions_of_preemption_are_needed(small: Local
     small.settle(RUNNING=[normal, another])
     small.left_waiting(beyond)
     assert [Attempt(0, "COMPLETED", 0)] == small.attempts(low)
+    # What is LOW gives way to quota; after that nothing LOW is left.
+    first = small.run("q", 1, "NORMAL")
+    small.left_waiting(another)
+    second = small.submit("q", 1, "HIGH")
+    small.left_waiting(beyond, another, second)
+    assert ["RUNNING", "RUNNING"] == small.statuses(normal, first)
 
 
 def test_scenario_152_what_would_exceed_the_quota_preempts_nothing(small: Local):

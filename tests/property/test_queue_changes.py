@@ -45,7 +45,9 @@ def test_a_leaf_shrinks_before_its_siblings_grow():
 
 
 @given(st.lists(trees(), min_size=1, max_size=5), st.data())
-def test_after_any_history_the_cluster_has_exactly_the_tree_and_never_had_too_much(history, data):
+def test_scenarios_011_065_and_108_after_any_history_the_cluster_has_exactly_the_newest_tree(
+    history, data
+):
     cluster = Cluster()
     for each in history:
         wanted = wanted_objects(each, OWNER)

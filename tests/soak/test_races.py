@@ -52,22 +52,38 @@ def test_scenario_101_fifty_at_once_from_several_processes_over_and_over(team, d
                 team.delete(name)
 
 
-def test_scenarios_103_and_107_quotas_move_at_once(divided):
-    seen = set()
+def test_scenario_103_quotas_move_at_once(divided):
     for _ in range(ROUNDS):
-        results = at_once(
+        updated, deleted, resized = at_once(
             lambda: divided.update("b", 60).quota,
             lambda: divided.delete("a").state.value,
             _resize(divided, 99),
         )
 
+        left = (updated, divided.leaf_quotas()["_shared"])
+        assert left in [(60, 19), (409, 39)]
+        assert ("ARCHIVED", 1) == (deleted, resized)
         assert divided.invariant_holds()
-        seen.add(tuple(results))
         divided.update("b", 40)
         divided.create("a", 30)
         _resize(divided, 100)()
-    assert {60, 409} >= {updated for updated, _, _ in seen}
-    assert {"ARCHIVED"} == {deleted for _, deleted, _ in seen}
+
+
+def test_scenario_107_a_pool_shrinks_while_it_is_divided_over_and_over(team):
+    team.split(a=30, b=40)
+    for _ in range(ROUNDS):
+        assert [1, 20] == at_once(_resize(team, 90), lambda: team.create("c", 20).quota)
+        assert 0 == team.leaf_quotas()["_shared"]
+        team.delete("c")
+        _resize(team, 100)()
+
+        results = at_once(_resize(team, 89), lambda: team.create("c", 20).quota)
+
+        left = (*results, team.leaf_quotas()["_shared"])
+        assert left in [(400, 20, 10), (1, 409, 19)]
+        if left[0] == 400:
+            team.delete("c")
+        _resize(team, 100)()
 
 
 def _resize(world: World, guarantee: int) -> Callable[[], object]:

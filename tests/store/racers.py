@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import sys
 import threading
@@ -50,7 +51,7 @@ def race_deletes_with_submissions(world: World, interleavings: int, pairs: int =
     """
     names = [f"s{number}" for number in range(pairs)]
     refused = 0
-    for _ in range(interleavings // pairs):
+    for _ in range(math.ceil(interleavings / pairs)):
         world.split(**dict.fromkeys(names, 5))
         results = at_once(*(each for name in names for each in _delete_and_submit(world, name)))
         for name, deleted, accepted in zip(names, results[::2], results[1::2], strict=True):

@@ -45,7 +45,9 @@ def cluster() -> Cluster:
     return Cluster()
 
 
-def test_a_cluster_gets_the_tree_once_and_again_when_pools_change(team: World, cluster: Cluster):
+def test_scenario_011_a_cluster_gets_the_tree_once_and_again_when_pools_change(
+    team: World, cluster: Cluster
+):
     watch = QueueWatch(team.site, cluster)
     watch.attend()
     watch.attend()

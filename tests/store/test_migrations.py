@@ -11,7 +11,7 @@ from alembic.migration import MigrationContext
 
 from bough.errors import Conflict, Unavailable
 from bough.model.record import AuditEntry, EventKind, StoredEvent
-from bough.model.workflow import TaskStatus, WorkflowStatus
+from bough.model.workflow import Priority, TaskStatus, WorkflowStatus
 from bough.store.migration import FOUNDATION, current_revision, upgrade
 from bough.store.schema import METADATA
 from tests.store.usecases import Store, access, history, query, records, start, users
@@ -118,11 +118,17 @@ def test_the_last_revision_has_the_tables_that_queries_expect(store):
 
 
 def test_scenario_135_what_runs_goes_on_untouched_and_new_work_goes_to_the_shared_leaf(migrated):
-    assert migrated.leaf_quotas() == {"_shared": 100}
-    assert "osmo-pool-ns-team" == of(migrated, 1).groups[0].queue
+    assert {"_shared": 100} == migrated.leaf_quotas()
+    assert {"_shared": None} == migrated.leaf_quotas("default")
+    before = of(migrated, 1)
+    assert "osmo-pool-ns-team" == before.groups[0].queue
+    assert WorkflowStatus.RUNNING is before.workflow.status
     migrated.settle()
 
-    assert WorkflowStatus.RUNNING is of(migrated, 1).workflow.status
+    after = of(migrated, 1)
+    assert before.tasks == after.tasks
+    assert "osmo-pool-ns-team" == after.groups[0].queue
+    assert WorkflowStatus.RUNNING is after.workflow.status
     assert "osmo-pool-ns-team--_shared" == migrated.queue_of(migrated.submit(5))
 
 
@@ -204,12 +210,18 @@ def test_scenario_134_a_pool_that_is_not_divided_behaves_as_before(migrated):
     next_one = migrated.submit(40)
     assert "job-3" == next_one.workflow_id
     migrated.settle()
+    assert (100, 100, 0) == migrated.numbers()
+    assert 400 == refusal(migrated.submit, 101)[0]
     migrated.cancel(of(migrated, 1).workflow)
 
     assert WorkflowStatus.FAILED_CANCELED is of(migrated, 1).workflow.status
     assert [WorkflowStatus.RUNNING] * 2 == [
         of(migrated, number).workflow.status for number in (2, 3)
     ]
+    low = migrated.run(10, priority=Priority.LOW)
+    assert (100, 90, 10) == migrated.numbers()
+    migrated.run(10, priority=Priority.NORMAL)
+    assert WorkflowStatus.PENDING is migrated.status(low)
 
 
 SUBPOOL = (

@@ -9,7 +9,7 @@ from bough.model.access import Actor
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowSpec, WorkflowStatus
 from tests.store.usecases import Filter, SubmitMode, pools, query, restart, submit
-from tests.store.world import job, one_group, refusal
+from tests.store.world import big_node, job, one_group, refusal
 
 TOO_MANY = (
     "Pool {} has {} GPUs guaranteed for NORMAL/HIGH priority workflows and group group requires {} "
@@ -192,18 +192,23 @@ def test_scenario_041_a_refusal_is_recorded_and_counts_nowhere(divided):
 
 
 def test_scenario_043_a_subpool_may_have_to_wait_for_what_ran_before_it(team):
-    before = team.run(50)
+    # Nodes are not what is in the way.
+    team.backend.offer((big_node(200),))
+    before = [team.run(gpus) for gpus in (30, 19, 1)]
     team.split(a=30, b=40, c=20)
 
     inside = team.run(30, "team--a")
     other = team.submit(40, "team--b")
     team.settle()
     assert WorkflowStatus.PENDING is team.status(other)
-    assert WorkflowStatus.RUNNING is team.status(inside)
-    assert WorkflowStatus.RUNNING is team.status(before)
+    assert [WorkflowStatus.RUNNING] * 4 == [team.status(each) for each in (*before, inside)]
 
-    team.finish(before)
-    assert WorkflowStatus.RUNNING is team.status(other)
+    # It waits until all of them together fit into the pool's 100.
+    team.finish(before[1])
+    assert WorkflowStatus.PENDING is team.status(other)
+    team.finish(before[2])
+    running = [team.status(each) for each in (before[0], inside, other)]
+    assert [WorkflowStatus.RUNNING] * 3 == running
 
 
 def test_a_user_holds_no_more_gpus_in_a_pool_than_one_may(team):

@@ -331,7 +331,7 @@ def test_scenario_095_another_pool_is_renamed_with_its_work(team):
     workflow = team.run(5)
 
     pools.rename_pool(team.site, team.admin, "team", "crew")
-    cycle = team.settle()
+    cycle = team.scheduler.cycle()
 
     assert ("crew", "osmo-pool-ns-crew--_shared") == (
         team.get(workflow).pool,

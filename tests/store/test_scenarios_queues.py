@@ -98,13 +98,6 @@ def test_scenario_010_leaves_have_the_limit_and_the_weight_of_their_pool(world):
     ]
 
 
-def test_scenario_011_the_same_state_gives_the_same_tree_and_nothing_to_do(divided):
-    before = divided.queues()
-
-    assert not divided.settle().applied.changed
-    assert before == divided.queues()
-
-
 def test_scenario_012_the_same_subpool_name_under_two_pools(world):
     world.pool("team", 60)
     world.pool("teamx", 40)

@@ -169,10 +169,13 @@ def test_scenario_062_creating_subpools_disturbs_nothing_that_runs(team):
 
 
 def test_scenario_063_a_new_subpool_is_one_entry_of_the_history(team):
+    before = history.list_revisions(team.site, team.admin)
     subpools.create_subpool(team.site, team.admin, "team", "a", 30, note=Note("for vision"))
 
-    (entry,) = history.list_revisions(team.site, team.admin, types=(ConfigType.SUBPOOL,))
-    assert ("team--a", "root", team.time.ms, "for vision") == (
+    entry, *rest = history.list_revisions(team.site, team.admin)
+    assert before == rest
+    assert (ConfigType.SUBPOOL, "team--a", "root", team.time.ms, "for vision") == (
+        entry.config_type,
         entry.name,
         entry.username,
         entry.created_ms,

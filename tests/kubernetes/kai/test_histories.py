@@ -77,7 +77,7 @@ def large(changed: int = 0) -> QueueTree:
     return QueueTree(QueueName("large"), tuple(map(pool, range(POOLS))))
 
 
-def test_a_round_with_nothing_to_do_reads_each_kind_once_and_writes_nothing(
+def test_scenario_011_a_round_with_nothing_to_do_reads_each_kind_once_and_writes_nothing(
     admin: KubeClient, capsys: pytest.CaptureFixture[str]
 ):
     with contextlib.closing(Histories(admin, "large", 0)) as site:
