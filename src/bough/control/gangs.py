@@ -18,7 +18,7 @@ from bough.model.workflow import QUEUED, Group, GroupSpec, Task, TaskSpec, TaskS
 #: Labels that nodes get in a snapshot: the platform, and the pools where not all may use a node.
 PLATFORM_LABEL = "bough/platform"
 POOL_LABEL = "bough/pool-"
-#: Where pods are of which another scheduler decides that.
+#: Stands for the node of a pod that another scheduler places.
 ELSEWHERE = "elsewhere:"
 #: The key of a condition on the name of a node.
 NODE_NAME = "metadata.name"

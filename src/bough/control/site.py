@@ -96,7 +96,7 @@ class Site:
 
     @property
     def role_names(self) -> RoleNames:
-        """How the roles that come with the product are called."""
+        """The names of the roles that come with the product."""
         return RoleNames(self.prefix)
 
     def abilities_of(self, backend: str) -> BackendAbilities:

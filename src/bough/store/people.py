@@ -122,7 +122,7 @@ def users_with(connection: sa.Connection, role: str) -> list[str]:
     return list(connection.execute(query.order_by(USER_ROLES.c.user)).scalars())
 
 
-# Roles that were written
+# Custom roles
 
 
 def list_roles(connection: sa.Connection, names: Sequence[str] | None = None) -> list[Role]:
@@ -142,7 +142,7 @@ def put_role(connection: sa.Connection, role: Role) -> None:
 
 
 def delete_role(connection: sa.Connection, name: str) -> None:
-    """Remove a role that was written, and take it from all who have it."""
+    """Remove a custom role, and take it from all who have it."""
     connection.execute(sa.delete(USER_ROLES).where(USER_ROLES.c.role == name))
     connection.execute(sa.delete(ROLES).where(ROLES.c.name == name))
 

@@ -2,7 +2,7 @@
 
 Free pages in the database, and a log that is as long already, belong to nothing else: a file that
 is given up when the disk is full would at once be taken by what has filled it. This helps on file
-systems that write in place, as ext4 and xfs do. PostgreSQL sees to its own disk.
+systems that write in place, as ext4 and xfs do. PostgreSQL has to care for its own disk.
 """
 
 from __future__ import annotations

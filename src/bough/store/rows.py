@@ -82,7 +82,7 @@ def add(connection: sa.Connection, statement: sa.Insert, rows: Sequence[Mapping[
 
 
 def convert(value: Any, kind: type[Kind]) -> Kind:
-    """The value as a type; msgspec.ValidationError where it is none."""
+    """The value as a type; raises msgspec.ValidationError where it does not fit."""
     if kind not in _LEARNT:
         with _LOCK:
             msgspec.json.Decoder(kind)

@@ -87,7 +87,7 @@ def delete_test(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) -> No
 
 
 def check_named(connection: sa.Connection, names: Sequence[str]) -> None:
-    """Refuse names of tests that there are not, or that stand twice."""
+    """Refuse unknown and duplicate names of tests."""
     known = setting_store.backend_tests(connection)
     for number, name in enumerate(names):
         if name not in known:

@@ -46,7 +46,7 @@ class Written(msgspec.Struct, frozen=True):
 
     fields: Json = None
     text: str | None = None
-    #: How the file is called.
+    #: The name of the file.
     source: str = ""
 
 

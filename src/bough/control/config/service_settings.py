@@ -1,7 +1,8 @@
 """Settings of the service: versions of clients, and how long tokens may be valid.
 
-On the wire they have the places that existing clients know: `cli_config` and `service_auth`. What
-else such clients show there is decided when the server is started, and refused by its name.
+On the wire they have the places that existing clients know: `cli_config` and `service_auth`. All
+else that such clients show there is decided when the server is started; a change of it is refused
+with its name.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def service_document(found: ServiceSettings) -> dict[str, dict[str, str | None]]
 
 
 def read_version(text: str) -> tuple[int, int, int] | None:
-    """The parts of a version such as 6.4.0; `None`: it is none."""
+    """The parts of a version such as 6.4.0; `None`: it is not a version."""
     found = _VERSION.fullmatch(text)
     return None if found is None else (int(found[1]), int(found[2]), int(found[3]))
 

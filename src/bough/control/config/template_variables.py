@@ -62,7 +62,7 @@ class Amounts(Protocol):
 
 
 class UnknownVariable(Exception):
-    """A template names a variable that there is not."""
+    """A template names a variable that does not exist."""
 
 
 def faults(template: Json, path: str = "") -> Iterator[str]:

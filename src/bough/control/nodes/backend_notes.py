@@ -1,7 +1,7 @@
 """What administrators say about a backend: a description, its dashboards, tests of its nodes.
 
-All else that existing clients show of a backend is decided where the server is started, or seen of
-the cluster. It may be sent back as it was shown; a change of it is refused by its name.
+All else that existing clients show of a backend is decided where the server is started, or observed
+in the cluster. It may be sent back as it was shown; a change of it is refused with its name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bough.store import nodes as node_store
 from bough.store import settings as setting_store
 
 _LONGEST = 1_000
-#: What is seen of it is another thing with every look, and is not compared.
+#: What is observed of it changes with every look, and is not compared.
 _SEEN = (
     "name",
     "online",

@@ -82,7 +82,7 @@ def allows(
 
 
 def authorise_granting(site: Site, actor: Actor) -> None:
-    """Only administrators may grant rights, whatever a written role says."""
+    """Only administrators may grant rights, whatever a custom role says."""
     if not is_admin(site, actor):
         raise Forbidden("Only an administrator can grant and revoke rights.")
 
@@ -299,7 +299,7 @@ def _actor(
     return Actor(user, every, tuple(map(present.effective_role, written)), token, origin)
 
 
-# Roles that were written
+# Custom roles
 
 
 def _role_allows(role: Role, action: Action, resource: str | None) -> bool:

@@ -137,7 +137,7 @@ class PresentNames:
         return found
 
     def shown_role(self, role: Role) -> Role:
-        """A written role as people wrote it, with today's names."""
+        """A custom role as people wrote it, with today's names."""
         shown = [
             msgspec.structs.replace(each, resources=tuple(map(self._resource, each.resources)))
             for each in role.statements
@@ -145,7 +145,7 @@ class PresentNames:
         return msgspec.structs.replace(role, statements=tuple(shown))
 
     def effective_role(self, role: Role) -> Role:
-        """A written role with the policies that count."""
+        """A custom role with the policies that count."""
         kept: list[Statement] = []
         for each in role.statements:
             closed = each.effect is Effect.DENY
@@ -160,7 +160,7 @@ class PresentNames:
         return msgspec.structs.replace(role, statements=tuple(kept))
 
     def faults(self, role: Role) -> list[str]:
-        """Warnings about the policies of a written role."""
+        """Warnings about the policies of a custom role."""
         found: list[str] = []
         for each in role.statements:
             for resource in each.resources:

@@ -171,7 +171,7 @@ def list_holders(site: Site, actor: Actor, role: str) -> dict[str, RoleAssignmen
         return dict(people_store.holders(connection, stored_forms(site, connection, role)))
 
 
-# Roles that administrators write
+# Custom roles
 
 
 def put_role(site: Site, actor: Actor, role: Role, note: Note = NO_NOTE) -> Role:
@@ -211,7 +211,7 @@ def _check_role(site: Site, role: Role) -> None:
 
 
 def delete_role(site: Site, actor: Actor, name: str, note: Note = NO_NOTE) -> None:
-    """Remove a role that was written."""
+    """Remove a custom role."""
     authorise(actor, Action.ROLE_UPDATE, names=site.role_names)
     authorise_granting(site, actor)
     with site.store.write() as connection:

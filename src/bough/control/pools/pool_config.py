@@ -16,7 +16,7 @@ from bough.model.subpool import Subpool
 from bough.store import nodes as node_store
 from bough.store import pools
 
-#: A backend that was not heard of for longer is away.
+#: A backend that was silent for longer counts as away.
 HEARTBEAT_WINDOW_MS = 2 * 60 * 1_000
 
 
@@ -130,7 +130,7 @@ def offline_reason(backend: str, backends: Mapping[str, BackendRecord], now_ms: 
 
 
 def status_of(pool: Pool, backends: Mapping[str, BackendRecord], now_ms: int) -> PoolStatus:
-    """The status of a pool, by how its backend does."""
+    """The status of a pool, by the state of its backend."""
     if pool.enable_maintenance:
         return PoolStatus.MAINTENANCE
     offline = offline_reason(pool.backend, backends, now_ms)

@@ -12,7 +12,7 @@ from bough.model.names import SHARED, QueueName, canonical_name
 from bough.model.quota import FlavorResource, TreeNode
 from bough.model.words import Words
 
-#: How the node above all pools is called.
+#: The name of the node above all pools.
 EVERYTHING = "the whole cluster"
 
 

@@ -156,7 +156,7 @@ class LivePlan:
     def _take_for_question(self) -> None:
         self._close()
         try:
-            # Where another server decides, nothing else tells of it.
+            # Where another server decides, nothing else says so.
             self.builder.reread_nominated()
             self._take()
         except BaseException:

@@ -1,7 +1,7 @@
 """Backends that belong to one machine: the server that holds its folder speaks for them, no other.
 
-The identity of the machine is kept in its folder and registered with the backend. Its server sees
-to its backend whether it leads or not; the one that leads leaves the tasks of other machines as
+The identity of the machine is kept in its folder and registered with the backend. Its server looks
+after its backend whether it leads or not; the one that leads leaves the tasks of other machines as
 they are, and says which of them do not answer. A machine that was declared lost ends what it runs
 when it comes back, before it offers anything.
 """

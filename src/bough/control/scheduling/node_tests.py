@@ -25,7 +25,7 @@ class TestWatch:
         self._backend = backend
         #: How often configuration had changed when the tests were last read.
         self._setup: int | None = None
-        #: What is wrong with tests themselves; what was told of all.
+        #: What is wrong with the tests themselves; all that was reported.
         self._faults: tuple[str, ...] = ()
         self._told: frozenset[str] = frozenset()
 

@@ -185,7 +185,7 @@ class SnapshotBuilder:
     def reread_nominated(self) -> None:
         """Read for which groups room is being made; for readers that do not apply plans.
 
-        No event tells of it: the server that writes it knows.
+        No event says so: the server that writes it knows.
         """
         with self._site.store.read() as connection:
             found = task_store.nominated_groups(connection)

@@ -287,7 +287,7 @@ def restart(site: Site, actor: Actor, workflow_id: str, pool: str | None = None)
         template=template,
         app=app_of(workflow),
     )
-    # The user who restarts it may be another one than who submitted it.
+    # The user who restarts it need not be the one who submitted it.
     check_uses(site, actor, spec)
     return submit(
         site, actor, pool or workflow.pool, spec, workflow.priority, restarts=workflow.workflow_id

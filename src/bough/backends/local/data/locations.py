@@ -3,12 +3,11 @@
 Results: when a task has completed, its output folder becomes `results/<workflow>/<task>`, where
 later tasks find it.
 
-URLs: this backend talks to no object store. `s3://bucket/path`, `gs://…`, `swift://…` and every
-other scheme stand for `pools/<pool>/<scheme>/<bucket>/<path>` in the folder of the backend, so that
-a workflow that was written for a cluster runs here as it is: what one task writes to a URL, a
-later task, attempt or workflow of the same pool reads there. Pools are named by their identities.
-An earlier version kept `data/<scheme>/<bucket>/<path>` for all pools: that is read where a pool has
-nothing of its own in the same place, and no longer written.
+URLs of object stores stand for folders here only in workflows that an earlier version accepted:
+`s3://bucket/path` and every other scheme is `pools/<pool>/<scheme>/<bucket>/<path>` in the folder
+of the backend, with pools by their identities. A still earlier version kept
+`data/<scheme>/<bucket>/<path>` for all pools: that is read where a pool has nothing of its own in
+the same place, and no longer written. All other workflows use the store itself (`store_trees`).
 `file:///path` is a path of this machine, only below the folders that an option names; every user
 who can submit can read and write there.
 """

@@ -102,7 +102,7 @@ def _return(before: dict[int, int], root: int) -> None:
         for kind, descriptor in before.items():
             syscalls.set_namespace(descriptor, kind)
         if syscalls.CLONE_NEWNS in before:
-            # Who enters a mount namespace is at its root, and may have had another one.
+            # A process that enters a mount namespace is at its root, and may have had another one.
             os.fchdir(root)
             os.chroot(".")
     except OSError as error:
