@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import socket
+from datetime import UTC, datetime
 
 import pytest
 
@@ -315,6 +316,6 @@ def _read_until(connection: socket.socket, end: bytes) -> bytes:
 
 
 def _moment(at_ms: int) -> str:
-    from bough.server.values import time_text
-
-    return (time_text(at_ms) or "").replace("T", " ") + "000"
+    """As OSMO's client writes a time."""
+    at = datetime.fromtimestamp(at_ms / 1_000, UTC).replace(tzinfo=None)
+    return at.isoformat(sep=" ", timespec="microseconds")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bough.cli.commands.serve import serve
+import pytest
+
+from bough.cli.main import run
 from bough.model.settings import WorkflowSettings
 
 ROOT = Path(__file__).parents[2]
@@ -24,9 +26,11 @@ def _variables(file: Path) -> list[str]:
     return re.findall(r"\bBOUGH_[A-Z_]+\b", file.read_text(encoding="utf-8"))
 
 
-def test_every_option_of_the_server_is_on_its_page():
+def test_every_option_of_the_server_is_on_its_page(capsys: pytest.CaptureFixture[str]):
     page = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
-    options = [name for each in serve.params for name in each.opts]
+    assert 0 == run(["serve", "--help"])
+    options = re.findall(r"^  (?:-\w, )?(--[\w-]+)", capsys.readouterr().out, re.MULTILINE)
+    options.remove("--help")
 
     assert "--port" in options
     assert [] == [name for name in options if f"`{name}" not in page]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+from enum import StrEnum
 from typing import Any
 
 import pytest
 
-from bough.cli.options import TASK_STATUSES, WORKFLOW_STATUSES
 from bough.model.workflow import TaskStatus, WorkflowStatus
 from tests.answer_types import complete
 from tests.answering import Answering
@@ -99,9 +100,14 @@ def test_a_status_that_does_not_exist_is_answered_with_those_that_do(osmo: Osmo,
     assert "'COMPLETED'" in ended.errors
 
 
-def test_the_statuses_are_those_of_the_model():
-    assert set(WorkflowStatus) == set(WORKFLOW_STATUSES.choices)
-    assert set(TaskStatus) == set(TASK_STATUSES.choices)
+@pytest.mark.parametrize(
+    ("command", "statuses"), [("workflow", WorkflowStatus), ("task", TaskStatus)]
+)
+def test_the_statuses_are_those_of_the_model(osmo: Osmo, command: str, statuses: type[StrEnum]):
+    ended = osmo(command, "list", "--status", "none")
+
+    named = ended.errors.partition("is not one of")[2].partition("\n")[0]
+    assert (2, set(statuses)) == (ended.code, set(re.findall(r"'(\w+)'", named)))
 
 
 def test_programs_are_told_what_could_not_be_cancelled(osmo: Osmo, server: Answering):

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from bough.cli.main import run
-from bough.formats.kai.pod import QUEUE_LABEL
 from tests.objects import cluster_queue, group, kueue, node, pod, queue, workload
 
 
@@ -86,7 +85,7 @@ def test_the_last_start_that_a_scheduler_wrote_down_counts_for_what_runs(scene, 
 
 
 def test_a_pod_on_its_own_and_a_workload_have_run_since_they_started(scene):
-    alone = f"{pod('alone', 'nodeName: n,', labels=f'{QUEUE_LABEL}: team')[:-1]}, status: {{"
+    alone = f"{pod('alone', 'nodeName: n,', labels='kai.scheduler/queue: team')[:-1]}, status: {{"
     alone += 'startTime: "1970-01-01T00:00:02Z"}}'
     reserved = """status:
   admission: {clusterQueue: team, podSetAssignments: [{name: main, flavors: {}, count: 1}]}
