@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from importlib.resources import files
 from typing import Any
+from uuid import RFC_4122, UUID
 
 import pytest
 import yaml
@@ -185,6 +186,16 @@ def test_an_elastic_group_starts_with_its_lead_and_keeps_it(sqlite_files, least:
         assert (least, True) == (len(kept), "worker-0" in kept)
         assert "RUNNING" == house.status(name)
     store.close()
+
+
+def test_identities_begin_with_their_time_and_end_at_random(team: House):
+    names = [send(team, spec())["name"] for _ in range(3)]
+    found = [team.get(f"/api/workflow/{name}")["uuid"] for name in names]
+
+    assert [(7, RFC_4122)] * 3 == [(UUID(each).version, UUID(each).variant) for each in found]
+    times = [each[:12] for each in found]
+    assert sorted(times) == times
+    assert 3 == len({each[-16:] for each in found})
 
 
 def test_an_elastic_group_is_admitted_by_its_minimum(team: House):

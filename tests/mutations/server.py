@@ -126,6 +126,18 @@ MUTATIONS = (
         "tests/store/test_submission_cost.py",
     ),
     Mutation(
+        "submissions that are kept together count on a pool that has changed",
+        "        if any(each.setup != setup for each in drafts):\n",
+        "        if False:\n",
+        "tests/store/test_submission_cost.py",
+    ),
+    Mutation(
+        "a submission that failed at its commit is tried again",
+        "        if not under_way:\n            for each in batch:\n",
+        "        if False:\n            for each in batch:\n",
+        "tests/store/test_joined_submissions.py -k committed",
+    ),
+    Mutation(
         "rights of before a change are kept for later",
         "        if counted.access != access:\n",
         "        if False:\n",

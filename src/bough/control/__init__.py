@@ -20,6 +20,7 @@ Modules beside them:
 - credential_keys: the keys that encrypt credentials and the key of passes, in a file
 - site: store, clock, fresh identities, the bell of the loop
 - kept: what requests ask again and again, kept for as long as a counter stays the same
+- joined_submissions: submissions at the same time in one transaction
 - clock: time that does not jump when the machine's clock is set
 
 Requests enter through the functions that the routes of the server call: each takes the site, the

@@ -28,6 +28,8 @@ Made = TypeVar("Made")
 
 #: Actors that are kept; with more, all are forgotten.
 ACTORS = 10_000
+#: How old heartbeats may be that are read again because a backend seems silent.
+HEARD_MS = 1_000
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -121,6 +123,9 @@ class Kept:
         self._setup: Setup | None = None
         #: The latest `SETUP` that was seen.
         self._seen = -1
+        #: When heartbeats were read again.
+        self._heard_ms = 0
+        self._hearing = threading.Lock()
         #: Actors with the end of their rights, by key, and the counter `ACCESS` that they are of.
         self._actors: tuple[int, dict[str, tuple[int, Actor]]] = (-1, {})
         self._lock = threading.Lock()
@@ -197,6 +202,21 @@ class Kept:
             with store.read() as connection:
                 found = self.setup(connection)
         return found
+
+    def hear_again(self, store: Store, setup: Setup, now_ms: int) -> Setup:
+        """The same setup with the heartbeats of this moment, asked for once a second at most."""
+        with self._hearing:
+            if now_ms - self._heard_ms < HEARD_MS:
+                kept = self._setup
+                return kept if kept is not None and kept.version == setup.version else setup
+            self._heard_ms = now_ms
+            with store.read() as connection:
+                if self.look(connection).setup != setup.version:
+                    return setup
+                heard = msgspec.structs.replace(setup, backends=node_store.backends(connection))
+            if self._setup is setup:
+                self._setup = heard
+            return heard
 
     def setup(self, connection: sa.Connection) -> Setup:
         """The setup of this moment, in a reading transaction."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import secrets
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from time import time_ns
 from typing import Protocol
 
 from bough.control.clock import SteadyClock
 from bough.control.credential_keys import CredentialKeys
+from bough.control.joined_submissions import JoinedSubmissions
 from bough.control.kept import Kept
 from bough.model.access import RoleNames
 from bough.model.backend import BackendAbilities
@@ -39,12 +41,21 @@ class Ids(Protocol):
         ...
 
 
+#: The bits of a UUID that say of which version and variant it is, and all others.
+_VERSION_7 = 0x7 << 76 | 0x2 << 62
+_RANDOM = ~(0xF << 76 | 0x3 << 62)
+
+
 class RandomIds:
     """The machine's own randomness."""
 
     def uuid(self) -> str:
-        """A new identity, 32 characters."""
-        return uuid.uuid4().hex
+        """A new identity, 32 characters: a UUID of version 7, which begins with the time.
+
+        So new rows are neighbours in every index by identity, and a commit writes few pages.
+        """
+        value = (time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
+        return f"{value & _RANDOM | _VERSION_7:032x}"
 
     def secret(self) -> str:
         """An unguessable secret of 256 bits."""
@@ -91,6 +102,8 @@ class Site:
     notifications: NotificationRules = field(default_factory=NotificationRules)
     #: What requests have read already.
     kept: Kept = field(default_factory=Kept)
+    #: Submissions that are kept together.
+    joined_submissions: JoinedSubmissions = field(default_factory=JoinedSubmissions)
     #: Rung after every change that may let something start.
     wake: Callable[[], None] = _no_bell
 

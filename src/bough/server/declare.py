@@ -106,11 +106,12 @@ def _threaded(fn: Handler, at_once: int) -> Callable[..., Awaitable[object]]:
 
     The framework can do that too, but wraps a handler again for every further one of its path.
     """
+    # The request is not answered yet, so it can be done again.
+    work = again_if_given_up(fn)
 
     @wraps(fn)
     async def run(request: Visit, **arguments: object) -> object:
-        # The request is not answered yet, so it can be done again.
-        call = partial(again_if_given_up(fn), request=request, **arguments)
+        call = partial(work, request=request, **arguments)
         return await run_limited(request.user.name, call, at_once)
 
     return run

@@ -214,7 +214,7 @@ def _task(task: Task, workflow: Workflow, links: Links) -> TaskDocument:
         initializing_start_time=time_text(task.scheduled_ms),
         start_time=time_text(task.started_ms),
         end_time=time_text(task.ended_ms),
-        pod_name=f"{workflow.uuid[:16]}-{task.uuid[:16]}",
+        pod_name=f"{workflow.uuid[-16:]}-{task.uuid[-16:]}",
         pod_ip=None,
         task_uuid=task.uuid,
         node_name=task.node,

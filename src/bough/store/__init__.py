@@ -9,6 +9,7 @@
 - reserve: room inside the files of SQLite for when the disk is full
 - schema: the tables as they are now, in a folder
 - rows: rows into model types
+- prepared: statements that are compiled once, for what runs most often
 - lease: which of several servers decides
 - notices: notices between servers that share a PostgreSQL database
 - changes: what has changed since the last look

@@ -54,8 +54,13 @@ _RAISE = {
 _OTHER = COUNTERS.alias()
 _SETUP = sa.select(_OTHER.c.value).where(_OTHER.c.name == SETUP).scalar_subquery()
 _RAISE_SEEING = {
-    dialect: statement.returning(COUNTERS.c.value, sa.func.coalesce(_SETUP, 0))
-    for dialect, statement in _RAISE_NAMED.items()
+    dialect: (raised := insert(COUNTERS).values(name=_NAME, value=sa.bindparam("by")))
+    .on_conflict_do_update(
+        index_elements=[COUNTERS.c.name],
+        set_={"value": COUNTERS.c.value + raised.excluded.value},
+    )
+    .returning(COUNTERS.c.value, sa.func.coalesce(_SETUP, 0))
+    for dialect, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
 }
 _RAISE_VERSION = {
     dialect: statement.values([{"name": SETUP, "value": 1}, {"name": VERSION, "value": 1}]).inline()
@@ -117,9 +122,10 @@ def raise_counter(connection: sa.Connection, name: str) -> int:
     return connection.execute(_RAISE[connection.dialect.name], {"name": name}).scalar_one()
 
 
-def raise_seeing_setup(connection: sa.Connection, name: str) -> tuple[int, int]:
-    """The same, with `SETUP` as it is when this begins."""
-    found = connection.execute(_RAISE_SEEING[connection.dialect.name], {"name": name}).one()
+def raise_seeing_setup(connection: sa.Connection, name: str, by: int = 1) -> tuple[int, int]:
+    """Count up by some and return the new value, and `SETUP` as it is when this begins."""
+    values = {"name": name, "by": by}
+    found = connection.execute(_RAISE_SEEING[connection.dialect.name], values).one()
     return found[0], found[1]
 
 

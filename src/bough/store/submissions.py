@@ -6,7 +6,7 @@ which each connection has for itself: the tables themselves know nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,7 +14,9 @@ import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 
 from bough.model.record import AuditEntry, StoredEvent
-from bough.model.workflow import Workflow
+from bough.model.workflow import Group, Task, Workflow
+from bough.store import tasks as task_store
+from bough.store.prepared import Prepared
 from bough.store.records import unnumbered
 from bough.store.schema import AUDIT, EVENTS, SPECS, WORKFLOWS
 
@@ -30,34 +32,51 @@ _GIVEN = ("number", "written_in")
 _VIEW = "new_submission"
 
 
-def add(
-    connection: sa.Connection,
-    workflow: Workflow,
-    text: str,
-    template: str | None,
-    entry: AuditEntry,
-    event: StoredEvent,
-) -> None:
-    """Add a workflow with its spec as it was written, and the records of its submission."""
-    rows: dict[str, dict[str, Any]] = {
-        "workflow": msgspec.to_builtins(workflow),
-        "spec": {"workflow_uuid": workflow.uuid, "text": text, "template": template},
-        "audit": unnumbered(entry),
-        "event": unnumbered(event),
-    }
-    values = {f"{kind}_{name}": each for kind, row in rows.items() for name, each in row.items()}
+class NewSubmission(msgspec.Struct, frozen=True):
+    """A workflow with its spec as it was written, and the records of its submission."""
+
+    workflow: Workflow
+    text: str
+    template: str | None
+    entry: AuditEntry
+    event: StoredEvent
+    groups: Sequence[Group] = ()
+    #: The first attempts of the tasks of all groups.
+    tasks: Sequence[Task] = ()
+
+
+def add(connection: sa.Connection, new: Sequence[NewSubmission]) -> None:
+    """Add submissions; as many statements for several as for one."""
+    rows = [_values(each) for each in new]
     if connection.dialect.name != "sqlite":
-        connection.execute(_TOGETHER, values)
-        return
+        _TOGETHER.add(connection, rows)
+    else:
+        _add_by_view(connection, rows)
+    task_store.insert_groups(connection, [group for each in new for group in each.groups])
+    task_store.insert_tasks(connection, [task for each in new for task in each.tasks])
+
+
+def _values(new: NewSubmission) -> dict[str, Any]:
+    uuid = new.workflow.uuid
+    rows: dict[str, dict[str, Any]] = {
+        "workflow": msgspec.to_builtins(new.workflow),
+        "spec": {"workflow_uuid": uuid, "text": new.text, "template": new.template},
+        "audit": unnumbered(new.entry),
+        "event": unnumbered(new.event),
+    }
+    return {f"{kind}_{name}": each for kind, row in rows.items() for name, each in row.items()}
+
+
+def _add_by_view(connection: sa.Connection, rows: Sequence[Mapping[str, Any]]) -> None:
     try:
-        connection.execute(_INTO_VIEW, values)
+        _INTO_VIEW.add(connection, rows)
     except OperationalError as error:
         if f"no such table: {_VIEW}" not in str(error.orig):
             raise
         # The first on this connection, or the first after one that was undone.
         for statement in _MAKE_VIEW:
             connection.exec_driver_sql(statement)
-        connection.execute(_INTO_VIEW, values)
+        _INTO_VIEW.add(connection, rows)
 
 
 def _columns(kind: str) -> list[sa.Column[Any]]:
@@ -90,17 +109,21 @@ def _make_view() -> tuple[str, str]:
 
 
 _MAKE_VIEW = _make_view()
-_INTO_VIEW = sa.insert(
-    sa.Table(
-        _VIEW,
-        sa.MetaData(),
-        *(
-            sa.Column(f"{kind}_{each.name}", each.type)
-            for kind in _TABLES
-            for each in _columns(kind)
-        ),
+_INTO_VIEW = Prepared(
+    sa.insert(
+        sa.Table(
+            _VIEW,
+            sa.MetaData(),
+            *(
+                sa.Column(f"{kind}_{each.name}", each.type)
+                for kind in _TABLES
+                for each in _columns(kind)
+            ),
+        )
+    ).inline()
+)
+_TOGETHER = Prepared(
+    _insert("workflow").add_cte(
+        *(_insert(kind).cte(f"new_{kind}") for kind in _TABLES if kind != "workflow")
     )
-).inline()
-_TOGETHER = _insert("workflow").add_cte(
-    *(_insert(kind).cte(f"new_{kind}") for kind in _TABLES if kind != "workflow")
 )

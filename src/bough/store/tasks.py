@@ -10,7 +10,8 @@ import sqlalchemy as sa
 
 from bough.model.names import NodeId
 from bough.model.workflow import UNFINISHED, Group, Priority, Task, TaskStatus
-from bough.store.rows import KEYS, add, parts_of, read_all, read_of
+from bough.store.prepared import Prepared
+from bough.store.rows import KEYS, parts_of, read_all, read_of
 from bough.store.schema import GROUPS, TASKS, WAIT_CAUSES, WORKFLOWS
 
 _UNFINISHED = tuple(status.value for status in UNFINISHED)
@@ -47,8 +48,8 @@ _UPDATE_GROUP = sa.update(GROUPS).where(GROUPS.c.uuid == sa.bindparam("key_uuid"
 _UPDATE_TASK = sa.update(TASKS).where(
     TASKS.c.uuid == sa.bindparam("key_uuid"), TASKS.c.retry_id == sa.bindparam("key_retry_id")
 )
-_INSERT_GROUP = sa.insert(GROUPS).inline()
-_INSERT_TASK = sa.insert(TASKS).inline()
+_INSERT_GROUP = Prepared(sa.insert(GROUPS).inline())
+_INSERT_TASK = Prepared(sa.insert(TASKS).inline())
 
 
 class Use(NamedTuple):
@@ -72,12 +73,12 @@ class WorkflowDemand(NamedTuple):
 
 def insert_groups(connection: sa.Connection, groups: Iterable[Group]) -> None:
     """Add groups."""
-    add(connection, _INSERT_GROUP, [_renamed(group, without=_OF_CAUSE) for group in groups])
+    _INSERT_GROUP.add(connection, [_renamed(group, without=_OF_CAUSE) for group in groups])
 
 
 def insert_tasks(connection: sa.Connection, tasks: Iterable[Task]) -> None:
     """Add attempts of tasks."""
-    add(connection, _INSERT_TASK, [msgspec.to_builtins(task) for task in tasks])
+    _INSERT_TASK.add(connection, [msgspec.to_builtins(task) for task in tasks])
 
 
 def update_groups(connection: sa.Connection, groups: Iterable[Group]) -> None:

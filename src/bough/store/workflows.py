@@ -69,6 +69,12 @@ def next_number(connection: sa.Connection, name: str) -> tuple[int, int]:
     return raise_seeing_setup(connection, f"workflow:{name}")
 
 
+def next_numbers(connection: sa.Connection, name: str, many: int) -> tuple[range, int]:
+    """The same for several workflows of a name."""
+    last, setup = raise_seeing_setup(connection, f"workflow:{name}", many)
+    return range(last - many + 1, last + 1), setup
+
+
 def insert_all(connection: sa.Connection, workflows: Sequence[Workflow]) -> None:
     """Add records without a spec of their own."""
     add(connection, _INSERT, [msgspec.to_builtins(each) for each in workflows])

@@ -40,7 +40,7 @@ def draft_workflow(
     pool = target.pool
     return Workflow(
         uuid=site.ids.uuid(),
-        workflow_id=f"{spec.name}-{number}",
+        workflow_id=_identifier(spec.name, number),
         name=spec.name,
         number=number,
         submitted_by=actor.name,
@@ -63,6 +63,16 @@ def draft_workflow(
             pool.max_queue_timeout,
         ),
     )
+
+
+def with_number(workflow: Workflow, number: int) -> Workflow:
+    """The record of a workflow that was drafted before its number was drawn."""
+    identifier = _identifier(workflow.name, number)
+    return msgspec.structs.replace(workflow, number=number, workflow_id=identifier)
+
+
+def _identifier(name: str, number: int) -> str:
+    return f"{name}-{number}"
 
 
 def cut_timeouts(workflow: Workflow, pool: Pool) -> Workflow:

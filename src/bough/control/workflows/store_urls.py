@@ -55,6 +55,13 @@ def store_uses(template: TaskTemplate | None) -> Iterator[StoreUse]:
             yield StoreUse(field, url)
 
 
+def uses_stores(spec: WorkflowSpec) -> bool:
+    """Whether any task has such a URL."""
+    return any(
+        True for group in spec.groups for each in group.tasks for _ in store_uses(each.launch)
+    )
+
+
 def open_stores(
     site: Site, connection: sa.Connection, actor: Actor, spec: WorkflowSpec, backend: str
 ) -> WorkflowSpec:

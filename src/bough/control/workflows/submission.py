@@ -5,13 +5,15 @@ So a request that deletes a subpool sees every workflow that was accepted before
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 
 import msgspec
 import sqlalchemy as sa
 
 from bough.control.config.label_policy import label_warnings, refuse_labels
+from bough.control.joined_submissions import Draft
 from bough.control.kept import Setup
 from bough.control.people.access import authorise, resource_of
 from bough.control.pools.pool_config import offline_reason, status_of
@@ -23,16 +25,21 @@ from bough.control.workflows.admission import TargetPool
 from bough.control.workflows.apps import app_of
 from bough.control.workflows.archive import missing
 from bough.control.workflows.data_urls import check_data_urls
-from bough.control.workflows.new_records import draft_group, draft_tasks, draft_workflow
+from bough.control.workflows.new_records import (
+    draft_group,
+    draft_tasks,
+    draft_workflow,
+    with_number,
+)
 from bough.control.workflows.query import read_element_spec
 from bough.control.workflows.read_submission import check_uses
 from bough.control.workflows.specs import image_warnings
-from bough.control.workflows.store_urls import open_stores
+from bough.control.workflows.store_urls import open_stores, uses_stores
 from bough.control.workflows.submit_warnings import cautions, most_needed
 from bough.control.workflows.target_pool import authorise_target, draw_number, enter
-from bough.errors import Conflict, Invalid, Refused, Unavailable
+from bough.errors import BoughError, Conflict, Invalid, Refused, Unavailable
 from bough.model.access import Action, Actor
-from bough.model.pool import DefaultLimits, PoolStatus
+from bough.model.pool import BackendRecord, DefaultLimits, Pool, PoolStatus
 from bough.model.record import EventKind, StoredEvent
 from bough.model.settings import WorkflowSettings
 from bough.model.workflow import (
@@ -52,6 +59,7 @@ from bough.store import submissions as submission_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 from bough.store.predecessors import StoredPredecessor
+from bough.store.submissions import NewSubmission
 
 
 class SubmitMode(StrEnum):
@@ -101,6 +109,64 @@ def submit(
         raise Unavailable(reason)
     # Before the transaction: a writer that asks for a second connection could wait for others.
     known = site.kept.latest_setup(site.store)
+    accepted = _submit_joined(site, actor, pool, spec, priority, known, restarts)
+    if accepted is None:
+        accepted = _submit_alone(site, actor, pool, spec, priority, known, restarts)
+        site.wake()
+    return accepted
+
+
+def _submit_joined(
+    site: Site,
+    actor: Actor,
+    pool: str,
+    spec: WorkflowSpec,
+    priority: Priority,
+    setup: Setup,
+    restarts: str | None,
+) -> Accepted | None:
+    """Accept a workflow together with others; `None`: it has to be checked in a transaction."""
+    found = setup.pool_of(pool)
+    if found is None or spec.array is not None or spec.after:
+        return None
+    if _is_offline(site, found, setup.backends):
+        setup = site.kept.hear_again(site.store, setup, site.clock.now_ms())
+    try:
+        target, warnings = _check(site, actor, pool, spec, setup)
+    except BoughError:
+        # It may have become right meanwhile.
+        return None
+    if _must_ask(site, target, spec, setup) or admission.refusal(target, spec, priority):
+        return None
+    workflow = draft_workflow(site, 0, actor, target, spec, priority, setup.settings)
+    workflow = msgspec.structs.replace(workflow, restarts=restarts, warnings=warnings)
+    finish = partial(_complete, site, actor, target, spec, workflow)
+    draft = Draft(found.name, spec.name, setup.version, finish)
+    new = site.joined_submissions.keep(site.store, draft, site.wake)
+    return None if new is None else _accepted(site, setup, target, spec, new.workflow)
+
+
+def _complete(
+    site: Site,
+    actor: Actor,
+    target: TargetPool,
+    spec: WorkflowSpec,
+    workflow: Workflow,
+    number: int,
+) -> NewSubmission:
+    """All rows of a workflow that was drafted without a number."""
+    return _new_submission(site, actor, target, spec, with_number(workflow, number))
+
+
+def _submit_alone(
+    site: Site,
+    actor: Actor,
+    pool: str,
+    spec: WorkflowSpec,
+    priority: Priority,
+    known: Setup,
+    restarts: str | None,
+) -> Accepted:
     with site.store.write() as connection:
         number, setup = draw_number(site, connection, known, pool, spec.name)
         target, spec, warnings = _enter(site, connection, actor, pool, spec, setup)
@@ -117,9 +183,19 @@ def submit(
             _keep_refusal(site, connection, actor, target, spec, workflow, fault)
     if fault is not None:
         raise Refused(fault, workflow_id=workflow.workflow_id)
-    site.wake()
+    return _accepted(site, setup, target, spec, workflow, array)
+
+
+def _accepted(
+    site: Site,
+    setup: Setup,
+    target: TargetPool,
+    spec: WorkflowSpec,
+    workflow: Workflow,
+    array: WorkflowArray | None = None,
+) -> Accepted:
     limits = _default_limits(site, setup, target, spec)
-    told = (*warnings, *_about_labels(spec, setup))
+    told = (*workflow.warnings, *_about_labels(spec, setup))
     return Accepted(workflow if array is None else None, told, array, limits)
 
 
@@ -137,22 +213,39 @@ def _enter(
     setup: Setup,
 ) -> tuple[TargetPool, WorkflowSpec, tuple[str, ...]]:
     """All checks that leave no record when they fail; the workflow as it is kept."""
+    target, warnings = _check(site, actor, pool, spec, setup)
+    _check_user(connection, actor, setup.settings)
+    spec = open_stores(site, connection, actor, spec, target.pool.backend)
+    return target, spec, (*warnings, *_warnings(site, connection, target, setup))
+
+
+def _check(
+    site: Site, actor: Actor, pool: str, spec: WorkflowSpec, setup: Setup
+) -> tuple[TargetPool, tuple[str, ...]]:
+    """Those of these checks that need nothing but the setup."""
     target = enter(site, actor, setup, pool)
     admission.check_form(spec, setup.settings)
     refuse_labels(spec.labels, setup.settings.labels_config)
     arrays.check_placeholders(spec)
-    _check_user(connection, actor, setup.settings)
     backend = target.pool.backend
     able = site.abilities_of(backend)
     check_abilities(spec, able, backend)
     check_data_urls(site, actor, spec, setup, backend)
-    spec = open_stores(site, connection, actor, spec, backend)
     warnings = (
         *spec.warnings,
         *image_warnings(spec, runs_images=able.runs_images),
         *cautions(spec, target.pool, setup.settings, setup.largest(backend, most_needed(spec))),
     )
-    return target, spec, (*warnings, *_warnings(site, connection, target, setup))
+    return target, warnings
+
+
+def _must_ask(site: Site, target: TargetPool, spec: WorkflowSpec, setup: Setup) -> bool:
+    """Whether the other checks have anything to ask the database for."""
+    return (
+        setup.settings.max_num_workflows_per_user is not None
+        or uses_stores(spec)
+        or _is_offline(site, target.pool, setup.backends)
+    )
 
 
 def _default_limits(
@@ -176,15 +269,18 @@ def _check_user(connection: sa.Connection, actor: Actor, settings: WorkflowSetti
 def _warnings(
     site: Site, connection: sa.Connection, target: TargetPool, setup: Setup
 ) -> tuple[str, ...]:
-    now_ms = site.clock.now_ms()
-    if status_of(target.pool, setup.backends, now_ms) is not PoolStatus.OFFLINE:
+    if not _is_offline(site, target.pool, setup.backends):
         return ()
     # It may have been heard of since.
     backends = node_store.backends(connection)
-    if status_of(target.pool, backends, now_ms) is not PoolStatus.OFFLINE:
+    if not _is_offline(site, target.pool, backends):
         return ()
-    why = offline_reason(target.pool.backend, backends, now_ms)
+    why = offline_reason(target.pool.backend, backends, site.clock.now_ms())
     return (f"Pool {target.name} is OFFLINE; the workflow waits until it is back. {why}",)
+
+
+def _is_offline(site: Site, pool: Pool, backends: Mapping[str, BackendRecord]) -> bool:
+    return status_of(pool, backends, site.clock.now_ms()) is PoolStatus.OFFLINE
 
 
 # What is kept
@@ -199,6 +295,22 @@ def _keep(
     workflow: Workflow,
     held: Sequence[StoredPredecessor],
 ) -> None:
+    new = _new_submission(site, actor, target, spec, workflow, held=bool(held))
+    submission_store.add(connection, [new])
+    replace = msgspec.structs.replace
+    waits = [replace(each, workflow_uuid=workflow.uuid) for each in held]
+    predecessor_store.insert(connection, waits)
+
+
+def _new_submission(
+    site: Site,
+    actor: Actor,
+    target: TargetPool,
+    spec: WorkflowSpec,
+    workflow: Workflow,
+    *,
+    held: bool = False,
+) -> NewSubmission:
     subpool = None if target.subpool is None else target.subpool.subpool
     queue = site.leaf_queue(target.pool.name, subpool)
     subject = f"workflow/{workflow.workflow_id}"
@@ -211,17 +323,12 @@ def _keep(
         target.pool.name,
         data=entry.after,
     )
-    submission_store.add(connection, workflow, spec.text, spec.template, entry, event)
     groups = [
-        draft_group(site, workflow, group, position, queue, held=bool(held))
+        draft_group(site, workflow, group, position, queue, held=held)
         for position, group in enumerate(spec.groups)
     ]
-    task_store.insert_groups(connection, groups)
     tasks = [task for each in groups for task in draft_tasks(site, each)]
-    task_store.insert_tasks(connection, tasks)
-    replace = msgspec.structs.replace
-    waits = [replace(each, workflow_uuid=workflow.uuid) for each in held]
-    predecessor_store.insert(connection, waits)
+    return NewSubmission(workflow, spec.text, spec.template, entry, event, groups, tasks)
 
 
 def _keep_refusal(
@@ -249,7 +356,8 @@ def _keep_refusal(
         target.pool.name,
         fault,
     )
-    submission_store.add(connection, refused, spec.text, spec.template, entry, event)
+    new = NewSubmission(refused, spec.text, spec.template, entry, event)
+    submission_store.add(connection, [new])
 
 
 def restart(site: Site, actor: Actor, workflow_id: str, pool: str | None = None) -> Accepted:

@@ -39,7 +39,7 @@ from bough.server.values import chosen_pools, read_pairs, read_time_ms, time_tex
 
 VALIDATED = "Workflow validation succeeded."
 #: Submissions of one user at a time: templates may take long, and other users wait for theirs.
-SUBMISSIONS = 4
+SUBMISSIONS = 8
 
 
 @route(
