@@ -107,6 +107,17 @@ def test_children_that_a_task_leaves_are_ended(sealed: Bench) -> None:
     assert [] == processes_of(attempt)
 
 
+def test_a_group_starts_its_next_task_while_the_supervisor_of_the_last_one_leaves(
+    sealed: Bench,
+) -> None:
+    attempts = []
+    for _ in range(30):
+        attempts.append(sealed.run("/bin/true"))
+        sealed.wait_over(attempts[-1])
+    # Each at the moment at which the one before gives up the network of their group.
+    assert [0] * 30 == [sealed.wait_over(each).exit_code for each in attempts]
+
+
 def test_if_one_of_a_gang_cannot_be_started_none_is(sealed: Bench) -> None:
     gang = [sealed.shell("echo ran"), sealed.launch("/no/such/program", name="broken")]
     sealed.start(*gang)

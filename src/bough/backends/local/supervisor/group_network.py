@@ -114,7 +114,7 @@ class GroupNetwork:
         """The supervisor ends: another one must not look here."""
         with contextlib.suppress(OSError):
             self._record.unlink()
-            self._record.parent.rmdir()
+            _remove_unused(self._record.parent)
 
 
 def hold_network(
@@ -173,7 +173,7 @@ def forget_gone(folders: Folders) -> None:
                 if _read_live(path) is None:
                     path.unlink(missing_ok=True)
             with contextlib.suppress(OSError):
-                folder.rmdir()
+                _remove_unused(folder)
 
 
 def _folder(folders: Folders, workflow_id: str, group: str) -> Path:
@@ -198,6 +198,16 @@ def _alone(folder: Path) -> Iterator[None]:
                 return
         finally:
             os.close(descriptor)
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove the folder of a group, unless it is used, or a supervisor is about to use it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        folder.rmdir()
+    finally:
+        os.close(descriptor)
 
 
 def _open_live(folder: Path) -> tuple[Namespaces, int | None] | None:
