@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -164,7 +163,7 @@ class _CopyRun:
         if leads.startswith("/") or ".." in leads.split("/"):
             self.walk.skip(parts, "it is a link that leads out of the folder")
             return
-        unfinished = UNFINISHED + secrets.token_hex(8)
+        unfinished = UNFINISHED + os.urandom(8).hex()
         os.symlink(leads, unfinished, dir_fd=target)
         try:
             os.replace(unfinished, name, src_dir_fd=target, dst_dir_fd=target)
@@ -219,7 +218,7 @@ class _NewFile:
         except OSError as error:
             if error.errno not in _UNSUPPORTED:
                 raise
-            self._name = UNFINISHED + secrets.token_hex(8)
+            self._name = UNFINISHED + os.urandom(8).hex()
             self.descriptor = os.open(self._name, _NEW_FILE, 0o600, dir_fd=folder)
 
     def __enter__(self) -> _NewFile:
@@ -234,7 +233,7 @@ class _NewFile:
     def keep(self, name: str) -> None:
         """Give it its name, and replace what has that name."""
         if self._name is None:
-            unfinished = UNFINISHED + secrets.token_hex(8)
+            unfinished = UNFINISHED + os.urandom(8).hex()
             os.link(f"/proc/self/fd/{self.descriptor}", unfinished, dst_dir_fd=self._folder)
             self._name = unfinished
         os.replace(self._name, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
@@ -293,7 +292,7 @@ def _move(source: Path, target: Path, *, durably: bool) -> Copied:
             # What is in it was written by the task, which need not have brought it to the disk.
             with _readable(above) as folder:
                 sync_file_system(folder)
-        replaced = REPLACED + secrets.token_hex(8)
+        replaced = REPLACED + os.urandom(8).hex()
         with contextlib.suppress(FileNotFoundError):
             os.rename(target.name, replaced, src_dir_fd=below, dst_dir_fd=below)
         os.rename(source.name, target.name, src_dir_fd=above, dst_dir_fd=below)

@@ -7,6 +7,7 @@ step down starts at an open folder, and a link on the way is an error.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import stat
 from collections.abc import Iterator
@@ -19,6 +20,17 @@ LONGEST_PATH = 1_024
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SHOWN = 80
+#: `openat2`, with the same number on all kinds of processors: the way may have no symbolic link.
+_SYS_OPENAT2, _NO_LINKS = 437, 0x04
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _HowToOpen(ctypes.Structure):
+    _fields_ = (
+        ("flags", ctypes.c_uint64),
+        ("mode", ctypes.c_uint64),
+        ("resolve", ctypes.c_uint64),
+    )
 
 
 def split_path(path: str) -> tuple[tuple[str, ...], str | None]:
@@ -44,6 +56,18 @@ def shown(text: str) -> str:
     return '"' + "".join(each if each.isprintable() else "\ufffd" for each in kept) + '"'
 
 
+def real_path(path: Path) -> Path:
+    """The same without links; as `Path.resolve`, but the kernel finds it in one step."""
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return path.resolve()
+    try:
+        return Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+    finally:
+        os.close(descriptor)
+
+
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[int]:
     """Open a folder by its absolute path."""
@@ -67,6 +91,12 @@ def made(path: Path, mode: int = 0o755, account: UserAccount | None = None) -> I
 def open_below(base: str | int, parts: tuple[str, ...]) -> int:
     """Open a folder below another one."""
     current = _open_base(base)
+    if len(parts) > 1:
+        # In one step, where the kernel can; else step by step, also to say what is wrong.
+        found = _open_at_once(current, parts)
+        if found is not None:
+            os.close(current)
+            return found
     try:
         for part in parts:
             current = _step(current, part)
@@ -137,6 +167,22 @@ def is_folder(path: Path) -> bool | None:
     if stat.S_ISDIR(mode):
         return True
     return False if stat.S_ISREG(mode) else None
+
+
+def _open_at_once(folder: int, parts: tuple[str, ...]) -> int | None:
+    """Open a folder by one call; `None`: that is not possible, or the kernel is older than 5.6."""
+    path = os.fsencode("/".join(parts))
+    if b"\0" in path:
+        return None
+    how = _HowToOpen(_FOLDER, 0, _NO_LINKS)
+    found = _libc.syscall(
+        ctypes.c_long(_SYS_OPENAT2),
+        ctypes.c_int(folder),
+        path,
+        ctypes.byref(how),
+        ctypes.c_size_t(ctypes.sizeof(how)),
+    )
+    return None if found < 0 else found
 
 
 def _open_base(base: str | int) -> int:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 from pathlib import Path
 
-from bough.backends.local.data.paths import opened
+from bough.backends.local.data.paths import opened, real_path
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -22,7 +21,7 @@ _TAKEN_OUT = ".bough-out-"
 def remove(path: Path) -> None:
     """Remove a file, a link or a folder with everything in it; it may be gone already."""
     # The path to it can contain links; what is removed is never found through one.
-    above = Path(os.path.realpath(path.parent))
+    above = real_path(path.parent)
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), opened(above) as parent:
         remove_from(parent, path.name)
 
@@ -68,7 +67,7 @@ def _clear(folder: int, top: int) -> None:
                 continue
             # Made writable first, or it cannot be moved.
             os.close(_open(entry.name, folder))
-            name = _TAKEN_OUT + secrets.token_hex(8)
+            name = _TAKEN_OUT + os.urandom(8).hex()
             os.rename(entry.name, name, src_dir_fd=folder, dst_dir_fd=top)
 
 

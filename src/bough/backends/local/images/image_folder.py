@@ -17,7 +17,6 @@ import msgspec
 
 from bough.backends.local.data.paths import shown
 from bough.backends.local.errors import Unstartable
-from bough.backends.local.images.oci_archive import OciArchive
 
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,199}")
 _LONGEST = 500
@@ -57,6 +56,9 @@ class ImageFolder:
         path = self._find(name)
         if path.is_dir():
             return Image(path)
+        # Loaded by those that use it, because supervisors, which seldom do, are forked often.
+        from bough.backends.local.images.oci_archive import OciArchive  # noqa: PLC0415
+
         with OciArchive(path) as archive:
             target = self._unpacked / archive.digest
             self._unpacked.mkdir(mode=0o755, parents=True, exist_ok=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,7 +54,7 @@ class Contents:
 
     def new_file(self) -> Path:
         """A new path for a file that will become a content, or be removed when it is too old."""
-        return self._incoming / f"{_COPIED}{secrets.token_hex(12)}"
+        return self._incoming / f"{_COPIED}{os.urandom(12).hex()}"
 
     @contextmanager
     def incoming(self, sha256: str) -> Iterator[int]:

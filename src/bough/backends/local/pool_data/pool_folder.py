@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bough.backends.local.data.locations import safe_name
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.pool_data.contents import Contents
-from bough.backends.local.pool_data.index import Index, opened_index
 from bough.errors import Conflict, Invalid
 from bough.model.pool_data import DataEntry, PoolSpace, data_path_fault
+
+if TYPE_CHECKING:
+    from bough.backends.local.pool_data.index import Index
 
 FOLDER = "pool-data"
 INDEX = "index.sqlite"
@@ -28,6 +31,9 @@ def space_folder(options: LocalOptions, space: PoolSpace) -> Path:
 @contextmanager
 def opened_pool(folder: Path) -> Iterator[tuple[Index, Contents]]:
     """Open the index and the contents of a pool's data; creates them if they are missing."""
+    # Loaded by those that use it, because supervisors, which seldom do, are forked often.
+    from bough.backends.local.pool_data.index import opened_index  # noqa: PLC0415
+
     contents = Contents(folder)
     contents.make()
     with opened_index(folder / INDEX) as index:

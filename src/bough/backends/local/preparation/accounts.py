@@ -9,7 +9,6 @@ from __future__ import annotations
 import grp
 import os
 import pwd
-import shutil
 import stat
 import subprocess
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 from bough.backends.local.command import SandboxKind, UserAccount
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
+from bough.backends.local.sandbox.executing import find_program
 from bough.errors import Invalid, Unavailable
 
 #: Groups that may use GPUs on some machines.
@@ -105,7 +105,7 @@ def _exists(user: str) -> bool:
 
 def _make(user: str) -> None:
     """Make an account that cannot log in and owns nothing."""
-    program = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
+    program = find_program("useradd", "/usr/sbin:/sbin:/usr/bin:/bin")
     fault = "useradd is not installed" if program is None else _run_useradd(program, user)
     # Another server may have made it at the same moment.
     if not _exists(user):

@@ -23,7 +23,7 @@ from bough.backends.local.command import (
     TaskLimits,
     UserAccount,
 )
-from bough.backends.local.data.paths import make_below, opened, shown, write_new
+from bough.backends.local.data.paths import make_below, opened, real_path, shown, write_new
 from bough.backends.local.data.removal import remove_from
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.images.image_folder import Image, ImageFolder
@@ -82,7 +82,7 @@ def prepare(place: Place, launch: Launch, gpus: tuple[int, ...] = ()) -> TaskCom
 
 def clean_up(folder: Path) -> None:
     """Remove what only a running task needs, after its end."""
-    with contextlib.suppress(OSError), opened(folder.resolve()) as above:
+    with contextlib.suppress(OSError), opened(real_path(folder)) as above:
         for name in ("secrets", "root", "tmp", "work", "input", "view"):
             with contextlib.suppress(OSError):
                 remove_from(above, name)
@@ -91,7 +91,7 @@ def clean_up(folder: Path) -> None:
 def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> TaskCommand:
     image = _find_image(place, launch)
     machine = Path("/") if image is None else image.root
-    layout = TaskLayout(place.folder.resolve(), _surroundings(place, launch), machine)
+    layout = TaskLayout(real_path(place.folder), _surroundings(place, launch), machine)
     template = _fill(place, launch, layout)
     account = _account(place.options, launch, layout)
     given = template.environment | find_variables(template.credentials, launch.secrets)
@@ -125,7 +125,7 @@ def _prepare(place: Place, launch: Launch, gpus: tuple[int, ...]) -> TaskCommand
         outputs=transfers.plan_outputs(template.outputs, launch.name),
     )
     _check(launch, command, layout)
-    _make_folders(layout, len(template.inputs), account)
+    _make_folders(layout, template, account)
     files = _write_files(template.files, layout, account)
     secrets = write_credentials(template.credentials, launch.secrets, layout, account)
     checkpointed = _make_checkpointed(template, layout, account)
@@ -213,13 +213,20 @@ def _limits(place: Place, launch: Launch, devices: DeviceRules) -> TaskLimits:
     )
 
 
-def _make_folders(layout: TaskLayout, inputs: int, account: UserAccount | None) -> None:
+def _make_folders(layout: TaskLayout, template: TaskTemplate, account: UserAccount | None) -> None:
+    """Make the folders that the task needs, no more: some file systems make them slowly."""
+    names = ["work", "output"]
+    if layout.surroundings is Surroundings.SANDBOX:
+        names.append("view")
+    if template.files or template.credentials or template.checkpoints:
+        names.append("root")
     with opened(layout.folder) as folder:
-        for name in ("work", "output", "root", "view"):
+        for name in names:
             os.close(make_below(folder, (name,), account=account))
         os.close(make_below(folder, ("tmp",), 0o1777, account))
-        os.close(make_below(folder, ("secrets",), 0o700))
-        for number in range(inputs):
+        if template.credentials or layout.surroundings is Surroundings.CONTAINER:
+            os.close(make_below(folder, ("secrets",), 0o700))
+        for number in range(len(template.inputs)):
             os.close(make_below(folder, ("input", str(number))))
 
 
@@ -288,16 +295,14 @@ def _sandbox(
     if layout.surroundings is not Surroundings.SANDBOX or place.sandbox is None:
         return None
     hidden = (place.options.folder, *place.options.hidden)
-    new = (
-        Mount(str(layout.root / name), f"/{name}", writable=True)
-        for name in sorted(os.listdir(layout.root))
-    )
+    names = sorted(os.listdir(layout.root)) if layout.root.exists() else ()
+    new = (Mount(str(layout.root / name), f"/{name}", writable=True) for name in names)
     return Sandbox(
         temporary=str(layout.temporary),
         root=str(layout.sandbox),
         kind=place.sandbox,
         mounts=(*new, *mounts),
-        hidden=tuple(str(each.resolve()) for each in hidden),
+        hidden=tuple(str(real_path(each)) for each in hidden),
         hidden_devices=hidden_devices,
         resolver=place.resolver,
         image="" if layout.machine == Path("/") else str(layout.machine),

@@ -7,13 +7,13 @@ so it is started with signals ignored; `env --default-signal` resets them inside
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 from bough.backends.local.command import Sandbox, TaskCommand
 from bough.backends.local.data.paths import shown
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.sandbox.devices import ACCELERATORS
+from bough.backends.local.sandbox.executing import find_program
 from bough.backends.local.sandbox.root_filesystem import OWN, find_resolver, find_running
 
 PROGRAM = "bwrap"
@@ -26,7 +26,7 @@ _MOST_ARGUMENTS = 8_500
 
 def wrap(command: TaskCommand, sandbox: Sandbox) -> tuple[str, ...]:
     """The arguments that run a command in a sandbox."""
-    program = shutil.which(PROGRAM)
+    program = find_program(PROGRAM)
     if program is None:
         raise Unstartable("bubblewrap is not installed any more")
     if "=" in command.argv[0]:

@@ -75,18 +75,37 @@ def plan_devices(gpus: Iterable[int], *, sandboxed: bool) -> tuple[DeviceRules, 
     return DeviceRules((*_USUAL, *_numbers(shown)), denied, rest=False), tuple(map(str, others))
 
 
-def apply_rules(group: Path, rules: DeviceRules) -> None:
+def apply_rules(group: str, rules: DeviceRules) -> None:
     """Let processes of a control group, of either version, use these devices alone."""
-    if not (group / _LIST).exists():
+    try:
+        with open(f"{group}/{_LIST}") as file:
+            now = file.read()
+    except FileNotFoundError:
         _attach(group, make_program(rules))
         return
+    allowed = [_rule(*each) for each in rules.allowed]
+    denied = [_rule(*each) for each in rules.denied]
     # The kernel refuses it for a group with others below it: one that an earlier supervisor made.
-    if not rules.rest and _ALL in (group / _LIST).read_text():
-        (group / _DENY).write_text("a")
-    for name, numbers in ((_ALLOW, rules.allowed), (_DENY, rules.denied)):
-        with (group / name).open("wb", buffering=0) as file:
-            for major, minor in numbers:
-                file.write(b"c %d:%s rwm" % (major, b"*" if minor is None else b"%d" % minor))
+    if not rules.rest and _ALL in now:
+        _tell(f"{group}/{_DENY}", [b"a"])
+    _tell(f"{group}/{_ALLOW}", allowed)
+    _tell(f"{group}/{_DENY}", denied)
+
+
+def _rule(major: int, minor: int | None) -> bytes:
+    return b"c %d:%s rwm" % (major, b"*" if minor is None else b"%d" % minor)
+
+
+def _tell(path: str, lines: list[bytes]) -> None:
+    """Write some lines to a file of the kernel, which reads one at a time."""
+    if not lines:
+        return
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        for each in lines:
+            os.write(descriptor, each)
+    finally:
+        os.close(descriptor)
 
 
 def make_program(rules: DeviceRules) -> bytes:
@@ -118,7 +137,7 @@ def _instruction(operation: int, target: int, source: int, offset: int, value: i
     return struct.pack("=BBhi", operation, source << 4 | target, offset, value)
 
 
-def _attach(group: Path, program: bytes) -> None:
+def _attach(group: str, program: bytes) -> None:
     """Load a program, and attach it beside those that others have attached to groups above."""
     code = ctypes.create_string_buffer(program, len(program))
     licence = ctypes.create_string_buffer(b"Apache-2.0")

@@ -36,6 +36,18 @@ def prefer_to_be_killed() -> None:
     _OOM_SCORE_FILE.write_text(_OOM_SCORE)
 
 
+def find_program(name: str, path: str | None = None) -> str | None:
+    """The program of that name in a search path, or in that of this process.
+
+    As `shutil.which`; its module has libraries loaded that every fork of a supervisor would copy.
+    """
+    folders = os.get_exec_path() if path is None else path.split(os.pathsep)
+    for each in [name] if "/" in name else [f"{folder}/{name}" for folder in folders if folder]:
+        if os.path.isfile(each) and os.access(each, os.X_OK):
+            return each
+    return None
+
+
 def execute(argv: tuple[str, ...], environment: dict[str, str]) -> None:
     """Become a program; raises a sentence that says why that is not possible."""
     try:
@@ -44,6 +56,27 @@ def execute(argv: tuple[str, ...], environment: dict[str, str]) -> None:
         raise BoughError(_explain(argv[0], error)) from None
     except ValueError as error:
         raise BoughError(f"{argv[0]}: {error}") from None
+
+
+def spawn(argv: tuple[str, ...], environment: dict[str, str]) -> int:
+    """Start a program that leads a session, with the real user and group of this process.
+
+    Its process id; the program has started then. Raises as `execute` does. No memory is copied.
+    """
+    folders = [""] if "/" in argv[0] else [f"{each}/" for each in os.get_exec_path(environment)]
+    fault: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    for folder in folders:
+        try:
+            return os.posix_spawn(
+                folder + argv[0], argv, environment, resetids=True, setsid=True, setsigmask=()
+            )
+        except OSError as error:
+            # As a shell does: what is there, and cannot be run, says more.
+            if fault.errno in (errno.ENOENT, errno.ENOTDIR):
+                fault = error
+        except ValueError as error:
+            raise BoughError(f"{argv[0]}: {error}") from None
+    raise BoughError(_explain(argv[0], fault))
 
 
 def _explain(program: str, error: OSError) -> str:

@@ -209,7 +209,7 @@ def make_group(group: Cgroup, limits: TaskLimits) -> None:
     if limits.processes is not None and PIDS in folders:
         _limit_processes(folders[PIDS], limits.processes)
     if limits.devices is not None and DEVICES in folders:
-        apply_rules(Path(folders[DEVICES]), limits.devices)
+        apply_rules(folders[DEVICES], limits.devices)
 
 
 def remove_parents(setup: CgroupSetup) -> None:
@@ -365,8 +365,12 @@ def _with_all_below(folder: str) -> list[str]:
     """A group and all groups below it, each after the one that it is in."""
     found = [folder]
     for each in found:
-        with contextlib.suppress(OSError), os.scandir(each) as entries:
-            found += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        with contextlib.suppress(OSError):
+            # Two names are its own, and each folder in it is one more: most groups need no search.
+            if os.stat(each).st_nlink == 2:
+                continue
+            with os.scandir(each) as entries:
+                found += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
     return found
 
 

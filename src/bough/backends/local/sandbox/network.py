@@ -12,7 +12,6 @@ import contextlib
 import ipaddress
 import os
 import select
-import shutil
 import socket
 import subprocess
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from bough.backends.local.command import SandboxKind
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import TaskNetwork
 from bough.backends.local.sandbox import netlink, syscalls
+from bough.backends.local.sandbox.executing import find_program
 
 _SLIRP = "slirp4netns"
 _DEVICE = "tap0"
@@ -72,7 +72,7 @@ class Namespaces(NamedTuple):
 
 def plan_network(kind: SandboxKind, network: TaskNetwork) -> NetworkSetup:
     """How it is done here, if it works."""
-    slirp = shutil.which(_SLIRP) if network is TaskNetwork.OWN else None
+    slirp = find_program(_SLIRP) if network is TaskNetwork.OWN else None
     own = [ipaddress.ip_address(each) for each in netlink.own_addresses()]
     free = (each for each in _NETWORKS if not any(one in ipaddress.ip_network(each) for one in own))
     return NetworkSetup(kind, slirp, next(free, _NETWORKS[0]))
@@ -196,7 +196,7 @@ def _arrange(namespaces: Namespaces, forbidden: tuple[str, ...]) -> list[int]:
 
 def _make_with_bubblewrap() -> Namespaces:
     """Namespaces of a process that bubblewrap starts, which may make user namespaces."""
-    program = shutil.which("bwrap")
+    program = find_program("bwrap")
     if program is None:
         raise Unstartable("bubblewrap is not installed any more")
     told, tell = os.pipe2(os.O_CLOEXEC)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bough.backends.local.command import Mount, Sandbox
-from bough.backends.local.data.paths import make_below, open_below
+from bough.backends.local.data.paths import make_below, open_below, real_path
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.sandbox import syscalls
 from bough.backends.local.sandbox.devices import ACCELERATORS
@@ -53,6 +53,7 @@ _FLAGS = {
 def lay_out(sandbox: Sandbox) -> None:
     """Mount all that the task sees of the machine, in the new mount namespace of this process."""
     owner = os.stat(sandbox.root)
+    before = os.umask(0o022)
     syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
     syscalls.mount("none", sandbox.root, "tmpfs", _flags(), ROOT_OPTIONS)
     # It is below a folder that is mounted into it, and must not be mounted with that.
@@ -71,6 +72,7 @@ def lay_out(sandbox: Sandbox) -> None:
         for each in sandbox.mounts:
             root.show(each)
     finally:
+        os.umask(before)
         root.close()
 
 
@@ -87,13 +89,13 @@ def move_in(sandbox: Sandbox) -> None:
 
 def find_running() -> list[str]:
     """The folders of the machine's /run that a task needs."""
-    found = {*_RUNNING, str(_RESOLVER.resolve().parent)}
-    return sorted(each for each in found if each.startswith("/run/") and Path(each).is_dir())
+    found = {*_RUNNING, os.path.dirname(real_path(_RESOLVER))}
+    return sorted(each for each in found if each.startswith("/run/") and os.path.isdir(each))
 
 
 def find_resolver() -> Path | None:
     """The file that says how host names are resolved, without links; `None`: there is none."""
-    found = _RESOLVER.resolve()
+    found = real_path(_RESOLVER)
     return found if found.is_file() else None
 
 
@@ -110,10 +112,11 @@ class _NewRoot:
         """Close it."""
         os.close(self.descriptor)
 
-    def make(self, parts: tuple[str, ...]) -> str:
-        """The path of a folder of the new root, which is made if it is not there."""
-        os.close(make_below(self.descriptor, parts))
-        return "/".join((self._path, *parts))
+    def make(self, name: str) -> str:
+        """The path of a folder of the new root itself, which is made if it is not there."""
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o755, dir_fd=self.descriptor)
+        return f"{self._path}/{name}"
 
     def show_machine(self) -> None:
         """Mount the folders of the machine, or of an image, and make them read-only."""
@@ -123,7 +126,7 @@ class _NewRoot:
             if entry.is_symlink():
                 os.symlink(os.readlink(entry.path), entry.name, dir_fd=self.descriptor)
             elif entry.is_dir(follow_symlinks=False):
-                target = self.make((entry.name,))
+                target = self.make(entry.name)
                 syscalls.mount(entry.path, target, "", syscalls.MS_BIND | syscalls.MS_REC)
         _protect(self.descriptor, self._path)
 
@@ -144,7 +147,7 @@ class _NewRoot:
 
     def show_devices(self, hidden: frozenset[str]) -> None:
         """Add the devices that every program can use, and its accelerators."""
-        syscalls.mount("none", self.make(("dev",)), "tmpfs", syscalls.MS_NOSUID, "size=1m,mode=755")
+        syscalls.mount("none", self.make("dev"), "tmpfs", syscalls.MS_NOSUID, "size=1m,mode=755")
         seen = [
             each
             for each in os.scandir("/dev")
@@ -153,10 +156,8 @@ class _NewRoot:
         for entry in sorted(seen, key=lambda each: each.name):
             self._show_device(entry, hidden)
         pseudo_terminals = "newinstance,ptmxmode=0666,mode=620"
-        syscalls.mount(
-            "none", self.make(("dev", "pts")), "devpts", syscalls.MS_NOSUID, pseudo_terminals
-        )
-        syscalls.mount("none", self.make(("dev", "shm")), "tmpfs", _flags(), "mode=1777")
+        syscalls.mount("none", self.make("dev/pts"), "devpts", syscalls.MS_NOSUID, pseudo_terminals)
+        syscalls.mount("none", self.make("dev/shm"), "tmpfs", _flags(), "mode=1777")
         with self._opened(("dev",)) as devices:
             for name, leads in _LINKS:
                 os.symlink(leads, name, dir_fd=devices)
@@ -164,7 +165,7 @@ class _NewRoot:
 
     def show_running(self) -> None:
         """Add what it needs to resolve host names and to use GPUs."""
-        self.make(("run",))
+        self.make("run")
         for each in find_running():
             self.bind(each, _parts(each), writable=False)
 
@@ -174,7 +175,7 @@ class _NewRoot:
             return
         # Some kernels have no overlays for users; there the image stays as it is.
         with contextlib.suppress(OSError):
-            path = self.make(("etc",))
+            path = self.make("etc")
             with self._opened(("etc",)) as etc:
                 add_missing(etc, path)
 
@@ -191,7 +192,7 @@ class _NewRoot:
 
     def show_processes(self) -> None:
         """Add /proc, with the settings of the machine read-only."""
-        syscalls.mount("proc", self.make(("proc",)), "proc", _flags(syscalls.MS_NOEXEC))
+        syscalls.mount("proc", self.make("proc"), "proc", _flags(syscalls.MS_NOEXEC))
         for name in _SETTINGS:
             path = "/".join((self._path, "proc", name))
             if os.path.lexists(path):
@@ -264,7 +265,7 @@ class _NewRoot:
                     self._show_device(below, hidden)
                 return
         else:
-            Path(target).touch()
+            os.mknod(target, 0o644)
         syscalls.mount(entry.path, target, "", syscalls.MS_BIND | syscalls.MS_REC)
 
     @contextlib.contextmanager

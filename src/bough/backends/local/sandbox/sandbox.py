@@ -6,14 +6,18 @@ namespace and passes signals on; the third one becomes the task, in a session of
 task ends or the outer process is killed, the kernel kills everything that the task has started.
 Root does without the outer one: its processes are forked into the namespace at once (`fork_first`),
 and say through a pipe how the task ended. What the task sees is mounted before that, by the process
-that forks, which has done the same for earlier tasks and needs little time for it.
+that forks, which has done the same for earlier tasks and needs little time for it. A task that
+starts alone is no fork of the init process either (`lead_namespace`): that would copy its memory
+for a program that needs none of it.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
+from collections.abc import Callable
 from typing import NoReturn
 
 from bough.backends.local.command import Sandbox, SandboxKind, TaskCommand, UserAccount
@@ -21,6 +25,7 @@ from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox import syscalls
 from bough.backends.local.sandbox.bubblewrap import outer_environment, wrap
+from bough.backends.local.sandbox.executing import spawn
 from bough.backends.local.sandbox.init_process import hold_signals, release_signals, watch
 from bough.backends.local.sandbox.network import Namespaces
 from bough.backends.local.sandbox.root_filesystem import lay_out, move_in
@@ -133,6 +138,42 @@ def enter(
         raise _unmakeable(error) from error
 
 
+def lead_namespace(
+    command: TaskCommand, network: Namespaces | None, status: int, wait: Callable[[], None]
+) -> NoReturn:
+    """Be the init process of a namespace that `fork_first` made, and start the task in it.
+
+    `wait` returns when the task may start. All files are closed as soon as its program runs.
+    """
+    try:
+        syscalls.leave_keyring()
+        if command.sandbox is not None:
+            _isolate(command.sandbox, network, status)
+        syscalls.keep_capabilities(_KEPT)
+        if command.account is not None:
+            os.setgroups(command.account.groups)
+            os.setresgid(command.account.group_id, -1, -1)
+            os.setresuid(command.account.user_id, -1, -1)
+        syscalls.forbid_new_privileges()
+        _go_to(command.working_folder)
+    except OSError as error:
+        raise _unmakeable(error) from error
+    wait()
+    task = spawn(command.argv, command.environment)
+    # The task may not even signal this process, which heeds no signal from within the namespace.
+    os.setresuid(0, 0, 0)
+    _close_all_but(status)
+    watch(task, _tell)
+    os._exit(0)
+
+
+def _go_to(folder: str) -> None:
+    """Change to a folder, if the real user of this process could."""
+    os.chdir(folder)
+    if not os.access(folder, os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+
+
 def _unmakeable(error: OSError) -> Unstartable:
     where = f" ({error.filename})" if error.filename else ""
     return Unstartable(
@@ -165,7 +206,7 @@ def _enter(command: TaskCommand, network: Namespaces | None, status: int | None)
             network.join()
         return wrap(command, sandbox)
     if sandbox is not None:
-        _isolate(sandbox, network, status)
+        _fork_inner(_isolate(sandbox, network, status))
     give_up_rights(command)
     os.chdir(command.working_folder)
     return command.argv
@@ -181,8 +222,11 @@ def give_up_rights(command: TaskCommand) -> None:
         syscalls.forbid_new_privileges()
 
 
-def _isolate(sandbox: Sandbox, network: Namespaces | None, status: int | None) -> None:
-    """Enter new namespaces, and those of its group; returns in the last process."""
+def _isolate(sandbox: Sandbox, network: Namespaces | None, status: int | None) -> int:
+    """Enter new namespaces, and those of its group; returns in their init process.
+
+    The pipe through which it has to say how the task ended.
+    """
     if network is not None:
         network.join()
     elif sandbox.kind is SandboxKind.USER_NAMESPACES:
@@ -195,6 +239,11 @@ def _isolate(sandbox: Sandbox, network: Namespaces | None, status: int | None) -
         lay_out(sandbox)
     move_in(sandbox)
     hold_signals()
+    return writing
+
+
+def _fork_inner(writing: int) -> None:
+    """Stay as the init process, and return in a process that becomes the task."""
     task = os.fork()
     if task:
         _close_all_but(writing)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import socket
 import traceback
@@ -19,7 +18,7 @@ import msgspec
 
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import SEARCH_PATH
-from bough.backends.local.sandbox.executing import reset_signals
+from bough.backends.local.sandbox.executing import find_program, reset_signals
 from bough.backends.local.sandbox.syscalls import die_with_parent
 from bough.backends.local.sessions.exec_relay import ExecRelay
 from bough.backends.local.sessions.joining import (
@@ -134,7 +133,7 @@ class Session:
             self._group.make()
         elif wanted.kind is SessionKind.RSYNC:
             path = self._task.command.environment.get("PATH", SEARCH_PATH)
-            if shutil.which(PROGRAM, path=path) is None:
+            if find_program(PROGRAM, path) is None:
                 raise Unstartable("rsync is not installed on the machine that the task runs on")
             self._group.make()
         elif shares_network(self._task):

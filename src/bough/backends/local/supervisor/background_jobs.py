@@ -12,9 +12,7 @@ from bough.backends.local.attempt_folder import AttemptFolder, folders_at
 from bough.backends.local.command import Copy
 from bough.backends.local.data.copying import copy_files, is_empty_move
 from bough.backends.local.data.removal import remove
-from bough.backends.local.data.store_trees import fetch_from_store, send_to_store
 from bough.backends.local.errors import NoRoom, lacks_room
-from bough.backends.local.pool_data.trees import fetch_tree, store_tree
 from bough.backends.local.preparation.prepare_task import Place, clean_up, prepare
 from bough.backends.local.supervisor.instructions import Setup
 from bough.backends.local.supervisor.supervised_task import SupervisedTask
@@ -47,6 +45,13 @@ def takes_long(task: SupervisedTask) -> bool:
         bool(spec.inputs or spec.project)
         or sum(len(each.contents) for each in spec.files) > _FILE_BYTES
     )
+
+
+def load_stores(tasks: Iterable[SupervisedTask]) -> None:
+    """Load what copies from and to object stores, if tasks have any, for all forks from now on."""
+    specs = (task.order.launch.spec for task in tasks)
+    if any(each is not None and each.opens_stores for each in specs):
+        import bough.backends.local.data.store_trees  # noqa: F401, PLC0415
 
 
 def copy_all(copies: Iterable[Copy], before: Sequence[str] = ()) -> bytes:
@@ -111,16 +116,37 @@ def _prepare(setup: Setup, task: SupervisedTask) -> msgspec.Struct:
 
 def _copy(copy: Copy, *, durably: bool = False) -> None:
     """Copy within the files of this machine, or from and to a pool's data or an object store."""
+    if copy.from_pool is not None or copy.to_pool is not None:
+        _copy_pool_data(copy)
+    elif copy.from_store is not None or copy.to_store is not None:
+        _copy_objects(copy)
+    else:
+        copy_files(copy, durably=durably)
+
+
+# Databases and HTTP are loaded by the processes that use them: what a supervisor has in its memory
+# is paid for by every fork of it.
+
+
+def _copy_pool_data(copy: Copy) -> None:
+    from bough.backends.local.pool_data.trees import fetch_tree, store_tree  # noqa: PLC0415
+
     if copy.from_pool is not None:
         fetch_tree(copy, copy.from_pool)
     elif copy.to_pool is not None:
         store_tree(copy, copy.to_pool)
-    elif copy.from_store is not None:
+
+
+def _copy_objects(copy: Copy) -> None:
+    from bough.backends.local.data.store_trees import (  # noqa: PLC0415
+        fetch_from_store,
+        send_to_store,
+    )
+
+    if copy.from_store is not None:
         fetch_from_store(copy, copy.from_store)
     elif copy.to_store is not None:
         send_to_store(copy, copy.to_store)
-    else:
-        copy_files(copy, durably=durably)
 
 
 def _resolver(setup: Setup, task: SupervisedTask) -> str:

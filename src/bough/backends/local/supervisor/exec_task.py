@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import shutil
 import signal
 import socket
 import stat
+from functools import partial
 from typing import NamedTuple
 
 from bough.backends.local.command import SandboxKind, TaskCommand
@@ -20,6 +20,7 @@ from bough.backends.local.errors import lacks_room
 from bough.backends.local.sandbox.cgroups import PIDS
 from bough.backends.local.sandbox.executing import (
     execute,
+    find_program,
     prefer_to_be_killed,
     reset_signals,
 )
@@ -30,6 +31,7 @@ from bough.backends.local.sandbox.sandbox import (
     enter,
     environment_of,
     fork_first,
+    lead_namespace,
 )
 from bough.backends.local.sandbox.syscalls import die_with_parent
 from bough.backends.local.supervisor.ptrace import learn_senders
@@ -55,8 +57,10 @@ def fork_task(
     streams: tuple[int, int],
     limit: tuple[int, int],
     network: Namespaces | None = None,
+    *,
+    alone: bool = False,
 ) -> ForkedTask:
-    """Fork a copy that becomes the task."""
+    """Fork a copy that becomes the task; `alone`: no other task starts with it."""
     ours, theirs = socket.socketpair()
     learn_senders(ours)
     first = begins_namespace(command)
@@ -65,7 +69,8 @@ def fork_task(
         pid = fork_first(command) if first else os.fork()
         if pid == 0:
             kept = () if network is None else network.descriptors
-            _become(command, group, (*streams, theirs.fileno(), *pipe[1:], *kept), limit)
+            descriptors = (*streams, theirs.fileno(), *pipe[1:], *kept)
+            _become(command, group, descriptors, limit, alone=alone)
     except BaseException:
         for each in (ours.detach(), *pipe[:1]):
             os.close(each)
@@ -86,7 +91,7 @@ def can_be_held(command: TaskCommand) -> bool:
         return True
     if command.sandbox is not None and command.sandbox.kind is SandboxKind.BUBBLEWRAP:
         return False
-    program = shutil.which(command.argv[0], path=command.environment.get("PATH"))
+    program = find_program(command.argv[0], command.environment.get("PATH"))
     return program is None or not os.stat(program).st_mode & (stat.S_ISUID | stat.S_ISGID)
 
 
@@ -95,6 +100,8 @@ def _become(
     group: Cgroup | None,
     descriptors: tuple[int, ...],
     limit: tuple[int, int],
+    *,
+    alone: bool,
 ) -> None:
     """Become the task; never returns."""
     channel = None
@@ -107,16 +114,24 @@ def _become(
             _leave_processes_to_the_server()
         numbers = list(range(_CHANNEL + 1, len(descriptors) + 1))
         status = numbers.pop(0) if begins_namespace(command) else None
-        argv = enter(command, Namespaces(*numbers) if numbers else None, status)
+        network = Namespaces(*numbers) if numbers else None
+        if alone and status is not None:
+            lead_namespace(command, network, status, partial(_wait, channel))
+        argv = enter(command, network, status)
         # A change of account resets it.
         die_with_parent()
-        channel.sendall(READY)
-        if channel.recv(1) != GO:
-            os._exit(1)
+        _wait(channel)
         execute(argv, environment_of(command))
     except BaseException as error:  # any error is reported to the supervisor
         _tell(channel, error)
     os._exit(127)
+
+
+def _wait(channel: socket.socket) -> None:
+    """Say that everything is set up, and wait for the word to start the program."""
+    channel.sendall(READY)
+    if channel.recv(1) != GO:
+        os._exit(1)
 
 
 def _leave_processes_to_the_server() -> None:

@@ -116,6 +116,8 @@ class SupervisedTask:
         #: The process that became ready, within the sandbox, and the limit on its open files.
         self._ready_pid = 0
         self._limit = (0, 0)
+        #: Whether no other task starts with it.
+        self.alone = False
         #: Accepts sessions while it runs.
         self.door: SessionDoor | None = None
         self._hold = hold
@@ -152,10 +154,16 @@ class SupervisedTask:
         make_group(group, limits)
 
     def fork(
-        self, command: TaskCommand, limit: tuple[int, int], network: Namespaces | None = None
+        self,
+        command: TaskCommand,
+        limit: tuple[int, int],
+        network: Namespaces | None = None,
+        *,
+        alone: bool = False,
     ) -> None:
-        """Fork the process that becomes the task."""
+        """Fork the process that becomes the task; `alone`: no other task starts with it."""
         self.command = command
+        self.alone = alone
         self._limit = limit
         if command.clean_up:
             # For a server that finds it without a supervisor.
@@ -170,7 +178,7 @@ class SupervisedTask:
         self.streams = {out: LineCutter(OUT), error: LineCutter(ERROR)}
         try:
             streams = (out_end, error_end)
-            forked = fork_task(command, self.group, streams, limit, network)
+            forked = fork_task(command, self.group, streams, limit, network, alone=alone)
         finally:
             os.close(out_end)
             os.close(error_end)
@@ -188,8 +196,9 @@ class SupervisedTask:
         """Everything is set up, in the process with this id."""
         self.phase = Phase.READY
         self._ready_pid = pid
-        held = self.command is not None and can_be_held(self.command) and seize(pid)
-        self.traced = pid if held else 0
+        # One that starts alone waits for no other program.
+        if not self.alone and self.command is not None and can_be_held(self.command):
+            self.traced = pid if seize(pid) else 0
 
     @property
     def executed(self) -> bool:

@@ -25,6 +25,7 @@ from bough.backends.local.supervisor.background_jobs import (
     blame,
     clean_up_folders,
     copy_all,
+    load_stores,
     prepare_all,
     takes_long,
 )
@@ -181,6 +182,7 @@ class Supervisor:
         if any(takes_long(task) for task in waiting):
             self._settled()
             self._preparations += 1
+            load_stores(waiting)
             work = partial(prepare_all, self._setup, waiting)
             self._preparing = self._events.fork_work(work, partial(self._prepared, waiting))
         elif waiting:
@@ -212,7 +214,8 @@ class Supervisor:
             try:
                 if self._setup.limits is not None:
                     task.enclose(plan_group(self._setup.limits, task.attempt), command.limits)
-                task.fork(command, self._limit, self._namespaces(task, command))
+                namespaces = self._namespaces(task, command)
+                task.fork(command, self._limit, namespaces, alone=len(tasks) == 1)
             except (BoughError, OSError) as error:
                 self._fail(blame(task, str(error)), lost=lacks_room(error))
                 return
@@ -360,6 +363,9 @@ class Supervisor:
             return
         if task.channel is not None:
             self._hear_task(task)
+        if task.phase is Phase.GOING and task.executed and task.alone:
+            # It was so quick that its start was not noticed before.
+            task.run(_now_ms())
         code, number = task.read_end(found)
         if task.phase in (Phase.FORKED, Phase.READY) and not task.stop_request:
             self._fail_unstarted(task, killed=number is not None)
