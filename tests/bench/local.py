@@ -2,7 +2,8 @@
 
 Real processes: one after the other from their start to their end, then many at once. The bare loop
 starts the same program and waits for it, before and after each part; the better of both counts. CPU
-time is that of everything, of the backend in this process and of all supervisors and tasks.
+time is that of everything, of the backend in this process and of all supervisors and tasks. Beside
+a view and limits stands what the kernel takes for these, whatever starts the task (`local_floor`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -33,6 +36,8 @@ AT_ONCE = 200
 OBSERVED = 500
 PATIENCE_S = 60.0
 PROGRAM = "/bin/true"
+#: How often the floor of a view is measured; the least counts.
+FLOORS = 3
 #: How many processes a second, of those of the bare loop.
 SHARE = 1 / 8
 #: The CPU time of a short task from its start to its end, the server around the backend apart.
@@ -78,12 +83,25 @@ def _measure(report: Report, said: str, site: _Site, group: CpuGroup, rounds: in
         )
         return
     report.goal(f"processes at once, {said}", figure, f"at least {SHARE:.3f}", met=share >= SHARE)
+    if site.has_view and os.geteuid() == 0:
+        floor_ms = min(_floor_ms(number) for _ in range(FLOORS))
+        report.line(
+            f"what the kernel takes for {said}: {floor_ms:.1f} ms of CPU; "
+            f"a task takes {used / number * 1e3 / floor_ms:.1f} of it"
+        )
     report.goal(
         f"the life of a short task, {said}",
         f"{used / number * 1e3:.1f} ms of CPU",
         f"at most {LIFE_MS:.0f} ms with the server's own",
         met=used / number * 1e3 <= LIFE_MS,
     )
+
+
+def _floor_ms(number: int) -> float:
+    """The CPU time of a task in a program that does nothing but what the kernel must do."""
+    command = (sys.executable, "-m", "tests.bench.local_floor", str(number))
+    done = subprocess.run(command, capture_output=True, check=True)
+    return float(done.stdout)
 
 
 def _bare_per_second(number: int = 300) -> float:
@@ -101,8 +119,9 @@ def main() -> None:
 class _Site:
     """A backend, and a server that listens to it."""
 
-    def __init__(self, backend: LocalBackend, bell: threading.Event, folder: Path) -> None:
-        self._backend, self._bell, self._folder = backend, bell, folder
+    def __init__(self, backend: LocalBackend, bell: threading.Event, options: LocalOptions) -> None:
+        self._backend, self._bell, self._folder = backend, bell, options.folder
+        self.has_view = options.private
         self._count = 0
 
     def once(self) -> tuple[float, float]:
@@ -173,7 +192,7 @@ def _backend(kind: LocalOptions) -> Iterator[_Site]:
     account = "bough-task" if kind.private and os.geteuid() == 0 else None
     options = msgspec.structs.replace(kind, folder=folder, gpus=8, task_user=account)
     backend = LocalBackend(options, lambda: time.time_ns() // 1_000_000, bell.set)
-    site = _Site(backend, bell, folder)
+    site = _Site(backend, bell, options)
     try:
         yield site
     finally:
