@@ -49,7 +49,7 @@ MUTATIONS = (
     ),
     Mutation(
         "what people delete soon after an eviction counts as evicted",
-        "return message if at_ms >= created_ms and apart_ms",
+        "return message if after_creation and apart_ms",
         "return message if apart_ms",
         "tests/unit/test_kai_gangs.py",
     ),
