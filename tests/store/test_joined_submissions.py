@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -37,8 +38,18 @@ class Disk:
         self.draws = 0
         #: How many of the next commits fail.
         self.faults = 0
-        event.listen(site.store.engine, "commit", self._commit)
-        event.listen(site.store.engine, "before_cursor_execute", self._execute)
+        engine = site.store.engine
+        self._heard = (
+            (engine, "commit", self._commit),
+            (engine, "before_cursor_execute", self._execute),
+        )
+        for each in self._heard:
+            event.listen(*each)
+
+    def leave(self) -> None:
+        """Let commits be as they were: other tests use the same engine."""
+        for each in self._heard:
+            event.remove(*each)
 
     def _commit(self, _connection: sa.Connection) -> None:
         self.commits += 1
@@ -65,10 +76,12 @@ class SameIds:
 
 
 @pytest.fixture
-def disk(divided: World) -> Disk:
+def disk(divided: World) -> Iterator[Disk]:
     # What submissions are checked against is read once, before anything is counted.
     divided.submit(1, "team--a")
-    return Disk(divided.site)
+    disk = Disk(divided.site)
+    yield disk
+    disk.leave()
 
 
 def send(world: World, pool: str = "team--a", name: str = "job", site: Site | None = None) -> str:
