@@ -51,7 +51,7 @@ SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.5
 #: pods wait for their bind, the longer, as what is decided now is bound after them.
 BINDING_PAUSE_S, LONGEST_BINDING_PAUSE_S, PAUSE_FOR_EACH_S = 0.05, 0.25, 0.0005
 #: How long no plan is made at most while all that is heard is that pods were bound.
-LONGEST_REST_S = 5.0
+LONGEST_REST_S = 10.0
 #: How long a pod that could not be bound keeps its place: by then the watch has shown why, or, if
 #: the failure is lasting, its cause may be gone.
 KEPT_S, KEPT_LASTING_S = 0.5, 10.0
