@@ -35,7 +35,7 @@ _ABOUT = {
     Scope.NOTHING: "",
     Scope.POOL: " on the pool",
     Scope.WORKFLOW: " on its pool",
-    Scope.OWN_WORKFLOW: " on its pool, and the workflow is one's own or one is admin of the pool",
+    Scope.OWN_WORKFLOW: " on its pool; only your own workflows, unless you are admin of the pool",
 }
 
 
@@ -107,7 +107,7 @@ def _table() -> list[str]:
     for method, path, permit in sorted(routes(application), key=lambda each: (each[1], each[0])):
         if method == "OPTIONS" or permit is None:
             continue
-        about = _ABOUT.get(permit.scope, " on each pool that it names")
+        about = _ABOUT.get(permit.scope, " on each pool in the body")
         summary, answer = answers[method, path]
         lines.append(f"| `{method} {path}` | {summary} | {answer} | `{permit.action}`{about} |")
     return [*lines, ""]

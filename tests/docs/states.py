@@ -97,4 +97,4 @@ def _shown_sources(transition: Transition, table: Sequence[Transition]) -> list[
 def _unreached(table: Sequence[Transition], statuses: Iterable[StrEnum]) -> str:
     reached = {each.target for each in table}
     names = ", ".join(f"`{each.value}`" for each in statuses if each not in reached)
-    return f"Nothing leads to {names}: existing clients know these, and may ask for them."
+    return f"{names} are never reached; they exist because existing clients may ask for them."

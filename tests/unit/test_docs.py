@@ -270,5 +270,5 @@ def test_the_states_are_made_anew_from_the_table():
     assert "yesterday" not in after
     assert "    on_a_node --> FAILED_PREEMPTED: preempt\n" in after
     assert "        INITIALIZING --> RUNNING: run\n" in after
-    assert "| bind | SCHEDULING | INITIALIZING | a plan has given it a node" in after
+    assert "| bind | SCHEDULING | INITIALIZING | the scheduler has assigned a node" in after
     assert "| 3006 | " in after

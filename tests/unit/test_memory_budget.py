@@ -29,7 +29,7 @@ def test_the_help_ends_with_the_budget():
     text = printed()
     for part, what in rows():
         assert f"{part} {what}" in text
-    assert "together 1,728 MiB." in text
+    assert "total 1,728 MiB." in text
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_bound_that_is_changed_is_printed_as_it_is_then(
     more = 7 * MIB * factor
     expected = {**before, part: before[part] + more}
     assert expected == {each.part: each.size for each in shares()}
-    assert f"together {sum(expected.values()) // MIB:,} MiB." in printed()
+    assert f"total {sum(expected.values()) // MIB:,} MiB." in printed()
 
 
 def test_what_stands_in_the_sentences_are_the_bounds_too(monkeypatch: pytest.MonkeyPatch):
@@ -58,7 +58,7 @@ def test_what_stands_in_the_sentences_are_the_bounds_too(monkeypatch: pytest.Mon
     monkeypatch.setattr(concurrency_limits, "BODIES_BYTES", 41 * MIB)
     monkeypatch.setattr(logs, "MOST_KEPT", 3 * MIB)
     text = printed()
-    assert "5 MiB of one, 41 MiB of one user" in text
+    assert "5 MiB for one request, 41 MiB for one user" in text
     assert "3 MiB for one stream" in text
 
 
@@ -89,6 +89,6 @@ def test_the_bodies_of_all_users_together_are_bounded_as_is_printed():
 def test_the_page_about_the_server_has_the_same_figures():
     page = Path("docs/server.md").read_text()
     sizes = {each.part: f"{each.size // MIB:,} MiB" for each in shares()}
-    sizes["together"] = f"{sum(each.size for each in shares()) // MIB:,} MiB"
+    sizes["total"] = f"{sum(each.size for each in shares()) // MIB:,} MiB"
     for part, size in sizes.items():
         assert f"| {part} | {size} |" in page

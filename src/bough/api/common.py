@@ -22,7 +22,7 @@ Priority = Literal["HIGH", "NORMAL", "LOW"]
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
-    """Every error."""
+    """The body of every error."""
 
     message: str
     #: The codes of existing clients: USER, USAGE, DATABASE or SERVER.

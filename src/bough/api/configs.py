@@ -10,7 +10,7 @@ from bough.api.common import Json
 
 
 class PutConfigs(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A configuration as a whole: settings, a pool, a platform, or pools by name.
+    """A whole configuration: settings, a pool, a platform, or pools by name.
 
     What is left out of each gets its default; pools that are not named stay as they are.
     """
@@ -21,7 +21,7 @@ class PutConfigs(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PatchConfigs(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Fields of the settings or of a pool to change; objects are merged, `null` removes."""
+    """Fields to change in settings or in a pool; objects are merged, `null` removes a field."""
 
     configs_dict: dict[str, Json]
     description: str = ""
@@ -29,7 +29,7 @@ class PatchConfigs(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PutValidations(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Rules for what tasks may ask for, by name; `null` removes those of a name."""
+    """Sets of resource validation rules by name; `null` deletes a set."""
 
     configs_dict: dict[str, Json]
     description: str = ""
@@ -37,7 +37,7 @@ class PutValidations(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PutValidation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The rules of one name."""
+    """One set of resource validation rules."""
 
     configs: list[Json]
     description: str = ""
@@ -45,7 +45,7 @@ class PutValidation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class BackendTestAnswer(msgspec.Struct, frozen=True):
-    """A test of nodes: pods that run on each node by schedule, and set conditions on it."""
+    """A node test: pods that run on each node on a schedule, and set its conditions."""
 
     name: str
     description: str
@@ -56,7 +56,7 @@ class BackendTestAnswer(msgspec.Struct, frozen=True):
 
 
 class ResourceRule(msgspec.Struct, frozen=True):
-    """A rule for what a task may ask for: `GT`, `GE`, `LT`, `LE` or `EQ` between two operands."""
+    """A rule for task requests: `GT`, `GE`, `LT`, `LE` or `EQ` between two operands."""
 
     operator: str
     left_operand: str
@@ -115,7 +115,7 @@ class SettingsAnswer(msgspec.Struct, frozen=True):
 
 
 class PatchPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Fields of the policy to change, or the text of a policy file with them."""
+    """Fields of the policy to change, or a policy file that contains them."""
 
     configs_dict: dict[str, Json] | None = None
     #: The text of a policy file and its name, so that an error names the line.
@@ -126,7 +126,7 @@ class PatchPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PutPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The whole policy; what is left out is as in the preset, `osmo` where none is named."""
+    """The whole policy; absent fields are taken from its preset (default: `osmo`)."""
 
     configs: dict[str, Json] | None = None
     file: str | None = None
@@ -136,7 +136,7 @@ class PutPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ClientVersions(msgspec.Struct, frozen=True):
-    """Which versions of existing clients are wanted; `null`: nothing is said about it."""
+    """The recommended and oldest supported versions of existing clients; `null`: not set."""
 
     latest_version: str | None = None
     #: Those that say that they are older are refused.
@@ -145,7 +145,7 @@ class ClientVersions(msgspec.Struct, frozen=True):
 
 
 class TokenTerms(msgspec.Struct, frozen=True):
-    """What holds for tokens."""
+    """Rules for tokens."""
 
     #: How long they may be valid, as `90d`; `null`: as long as their makers say.
     max_token_duration: str | None = None
@@ -162,7 +162,7 @@ class ServiceAnswer(msgspec.Struct, frozen=True):
 
 
 class ChangeTags(msgspec.Struct, frozen=True):
-    """Tags to add to a change of configuration, and to remove."""
+    """Tags to add to a change of the configuration, or to remove from it."""
 
     set_tags: list[str] | None = None
     delete_tags: list[str] | None = None
@@ -180,7 +180,7 @@ class FieldDifference(msgspec.Struct, frozen=True):
 
 
 class ConfigRevision(msgspec.Struct, frozen=True):
-    """One change of one configured object."""
+    """One change of one object of the configuration."""
 
     config_type: str
     revision: int
@@ -201,7 +201,7 @@ class ConfigHistory(msgspec.Struct, frozen=True):
 
 
 class ConfigDiff(msgspec.Struct, frozen=True):
-    """Two revisions of a kind, and how they differ."""
+    """Two revisions of a config type, and how they differ."""
 
     config_type: str
     first_revision: int
@@ -212,7 +212,7 @@ class ConfigDiff(msgspec.Struct, frozen=True):
 
 
 class Rollback(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The revision to return to."""
+    """The revision to roll back to."""
 
     config_type: str
     revision: int
@@ -235,6 +235,6 @@ class AuditLine(msgspec.Struct, frozen=True):
 
 
 class AuditPage(msgspec.Struct, frozen=True):
-    """Entries of the audit, the latest first."""
+    """Entries of the audit, newest first."""
 
     entries: list[AuditLine]

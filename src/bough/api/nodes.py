@@ -10,7 +10,7 @@ from bough.api.common import Json
 
 
 class NodeAmounts(msgspec.Struct, frozen=True):
-    """What a node has, or what is used there; memory in Ki, storage in bytes."""
+    """What a node has, or how much is used; memory in Ki, storage in bytes."""
 
     gpu: int
     cpu: int | float
@@ -30,7 +30,7 @@ class ExposedFields(msgspec.Struct, frozen=True):
 
 
 class NodeTaint(msgspec.Struct, frozen=True):
-    """What keeps tasks away that do not tolerate it."""
+    """A taint of a node: keeps tasks away that do not tolerate it."""
 
     key: str
     value: str
@@ -47,7 +47,7 @@ class PlatformRights(msgspec.Struct, frozen=True):
 
 
 class ResourceLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A node with what it has and what is used."""
+    """A node: what it has, and how much is used."""
 
     hostname: str
     exposed_fields: ExposedFields
@@ -69,13 +69,13 @@ class ResourceLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ResourceList(msgspec.Struct, frozen=True):
-    """Nodes with what they have and what is used."""
+    """Nodes: what they have, and how much is used."""
 
     resources: list[ResourceLine]
 
 
 class SetCordon(msgspec.Struct, frozen=True):
-    """Whether a node takes nothing new."""
+    """Whether a node is cordoned."""
 
     cordoned: bool
 
@@ -84,7 +84,7 @@ class SetCordon(msgspec.Struct, frozen=True):
 
 
 class NodeLine(msgspec.Struct, frozen=True):
-    """A node: whether it takes work, what it has, and what is used of it."""
+    """A node: whether it accepts work, what it has, and how much is used."""
 
     name: str
     backend: str
@@ -110,7 +110,7 @@ class NodeList(msgspec.Struct, frozen=True):
 
 
 class NodeDrained(msgspec.Struct, frozen=True):
-    """A node that takes nothing new, and what happens to the tasks on it."""
+    """A drained node, and how many of its tasks are evicted or may finish."""
 
     node: NodeLine
     #: How many tasks were told to end, and how many run to their end.
@@ -119,7 +119,7 @@ class NodeDrained(msgspec.Struct, frozen=True):
 
 
 class NodeLost(msgspec.Struct, frozen=True):
-    """A machine that counts as dead from now on."""
+    """A machine that was declared lost."""
 
     backend: str
     #: Its name and folder; `null`: the node alone was declared lost.

@@ -27,7 +27,7 @@ class ProfileToken(msgspec.Struct, frozen=True):
 
 
 class ProfileAnswer(msgspec.Struct, frozen=True):
-    """The settings of a user, and the pools and roles that the user has."""
+    """The settings, pools and roles of a user."""
 
     profile: ProfileChoices
     pools: list[str]
@@ -57,7 +57,7 @@ class UserList(msgspec.Struct, frozen=True):
 
 
 class AssignedRole(msgspec.Struct, frozen=True):
-    """A role that a user was given."""
+    """A role granted to a user."""
 
     role_name: str
     assigned_by: str
@@ -65,7 +65,7 @@ class AssignedRole(msgspec.Struct, frozen=True):
 
 
 class UserAnswer(msgspec.Struct, frozen=True):
-    """A user with the roles that were given."""
+    """A user with the granted roles."""
 
     id: str
     created_at: str | None
@@ -81,14 +81,14 @@ class CreateUser(msgspec.Struct, frozen=True):
 
 
 class ChangeRoles(msgspec.Struct, frozen=True):
-    """Roles to give and to take."""
+    """Roles to grant and to revoke."""
 
     add: list[str] = []
     remove: list[str] = []
 
 
 class RoleName(msgspec.Struct, frozen=True):
-    """A role to give."""
+    """A role to grant."""
 
     role_name: str
 
@@ -109,7 +109,7 @@ class RoleUsers(msgspec.Struct, frozen=True):
 
 
 class RoleAssigned(msgspec.Struct, frozen=True):
-    """A role that a user has now."""
+    """A role that was granted to a user."""
 
     user_id: str
     role_name: str
@@ -134,14 +134,14 @@ class RoleGiven(msgspec.Struct, frozen=True):
 
 
 class UserRoles(msgspec.Struct, frozen=True):
-    """The roles that a user was given."""
+    """The roles granted to a user."""
 
     user_id: str
     roles: list[AssignedRole]
 
 
 class RolePolicy(msgspec.Struct, frozen=True):
-    """One line of a role."""
+    """One rule of a role: allows or denies actions on resources."""
 
     #: Allow or Deny.
     effect: str
@@ -150,7 +150,7 @@ class RolePolicy(msgspec.Struct, frozen=True):
 
 
 class RoleAnswer(msgspec.Struct, frozen=True):
-    """A role that an administrator wrote."""
+    """A custom role."""
 
     name: str
     description: str
@@ -159,7 +159,7 @@ class RoleAnswer(msgspec.Struct, frozen=True):
 
 
 class PutRole(msgspec.Struct, frozen=True):
-    """A role to write: as it is or, as existing clients send it, in `configs`."""
+    """A role to create or replace; existing clients send it in `configs`."""
 
     description: str = ""
     policies: list[Json] = []
@@ -169,7 +169,7 @@ class PutRole(msgspec.Struct, frozen=True):
 
 
 class PutRoles(msgspec.Struct, frozen=True):
-    """Roles to write, each as in the `configs` of a single one, with its name."""
+    """Roles to create or replace; each has a name and the fields of a single role."""
 
     configs: list[dict[str, Json]]
     description: str = ""
@@ -213,7 +213,7 @@ class PassAnswer(msgspec.Struct, frozen=True):
 
 
 class LoginMethods(msgspec.Struct, frozen=True):
-    """How to log in: with a token alone, so every other way is absent."""
+    """How to log in: only with a token, so the fields of other methods are absent."""
 
     methods: list[str]
     device_endpoint: str | None = None
@@ -227,7 +227,7 @@ class LoginMethods(msgspec.Struct, frozen=True):
 
 
 class CredentialLine(msgspec.Struct, frozen=True):
-    """A credential, without what is secret."""
+    """A credential, without its secret."""
 
     cred_name: str
     cred_type: str
@@ -245,13 +245,13 @@ class CredentialList(msgspec.Struct, frozen=True):
 
 
 class GenericCredential(msgspec.Struct, frozen=True):
-    """A secret for anything, by the names of its parts."""
+    """A generic secret: its parts by name."""
 
     credential: dict[str, str]
 
 
 class SetCredential(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A secret to keep: a type with its payload, or one of the three that existing clients send."""
+    """A secret to store: `type` and `payload`, or one of three fields for existing clients."""
 
     type: str | None = None
     payload: dict[str, str] | None = None

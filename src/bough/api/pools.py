@@ -28,14 +28,14 @@ class PoolResources(msgspec.Struct, frozen=True):
 
 
 class PoolTopologyLevel(msgspec.Struct, frozen=True):
-    """A level of the topology: its short name and the label of the nodes."""
+    """A topology level: its short name, and the node label it stands for."""
 
     key: str
     label: str
 
 
 class PlatformSummary(msgspec.Struct, frozen=True):
-    """A kind of hardware within a pool, for those who submit."""
+    """A kind of hardware within a pool, as users see it."""
 
     description: str
     host_network_allowed: bool
@@ -45,7 +45,7 @@ class PlatformSummary(msgspec.Struct, frozen=True):
 
 
 class PlatformConfig(msgspec.Struct, frozen=True):
-    """A kind of hardware within a pool, with all that is configured for it."""
+    """A kind of hardware within a pool, with its whole configuration."""
 
     description: str
     host_network_allowed: bool
@@ -58,7 +58,7 @@ class PlatformConfig(msgspec.Struct, frozen=True):
 
 
 class DrainingWorkflow(msgspec.Struct, frozen=True):
-    """A workflow that keeps a drain open."""
+    """An unfinished workflow of a subpool that is being deleted."""
 
     workflow_id: str
     status: str
@@ -70,7 +70,7 @@ class DrainingWorkflow(msgspec.Struct, frozen=True):
 
 
 class DrainReport(msgspec.Struct, frozen=True):
-    """What keeps a subpool that is being deleted from being archived."""
+    """The unfinished workflows of a subpool that is being deleted; it is archived after them."""
 
     workflow_count: int
     #: Workflows that cannot start as the pool is divided now, so the drain does not end.
@@ -82,7 +82,7 @@ class DrainReport(msgspec.Struct, frozen=True):
 
 
 class PoolDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A pool, or a subpool with what it inherits."""
+    """A pool, or a subpool with the fields it inherits."""
 
     name: str
     description: str
@@ -131,13 +131,13 @@ class PoolDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class PoolDocuments(msgspec.Struct, frozen=True):
-    """Pools by name, each with all that is configured for it."""
+    """Pools by name, each with its whole configuration."""
 
     pools: dict[str, PoolDocument]
 
 
 class PoolSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A pool or subpool, for those who submit."""
+    """A pool or subpool, as users see it."""
 
     name: str
     description: str
@@ -165,13 +165,13 @@ class PoolSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class PoolName(msgspec.Struct, frozen=True):
-    """A pool by its name alone."""
+    """The name of a pool."""
 
     name: str
 
 
 class NodeSetNames(msgspec.Struct, frozen=True):
-    """The pools of a node set by their names."""
+    """The names of the pools of a node set."""
 
     pools: list[PoolName]
 
@@ -205,7 +205,7 @@ class RenamePool(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ResourceUsage(msgspec.Struct, frozen=True):
-    """The GPUs that a pool has and uses, as text."""
+    """The GPUs that a pool has and uses; the numbers are text."""
 
     #: GPUs of HIGH and NORMAL that run, what is guaranteed, and the difference, which is negative
     #: while there is something to drain.
@@ -220,7 +220,7 @@ class ResourceUsage(msgspec.Struct, frozen=True):
 
 
 class PoolUsage(PoolSummary, frozen=True, kw_only=True, omit_defaults=False):
-    """A pool or subpool with what it uses; fields that do not concern it are `null`."""
+    """A pool or subpool and its usage; fields that do not apply are `null`."""
 
     resource_usage: ResourceUsage
     #: What a pool has together with its subpools, where it is divided.
@@ -239,7 +239,7 @@ class NodeSetUsage(msgspec.Struct, frozen=True):
 
 
 class PoolQuotas(msgspec.Struct, frozen=True):
-    """What all pools have and use."""
+    """Quota and usage of all pools."""
 
     node_sets: list[NodeSetUsage]
     resource_sum: ResourceUsage
@@ -276,7 +276,7 @@ class QueueUsage(msgspec.Struct, frozen=True):
 
 
 class CreateSubpool(msgspec.Struct, frozen=True):
-    """A part of a pool; a fraction of a GPU is rounded down."""
+    """A subpool to create; a fraction of a GPU is rounded down."""
 
     name: str
     quota: int | float
@@ -289,7 +289,7 @@ class SubpoolList(msgspec.Struct, frozen=True):
 
 
 class AffectedWorkflow(msgspec.Struct, frozen=True):
-    """A workflow that a new division of its pool keeps from starting, forever or for longer."""
+    """A waiting workflow that a change of quota delays, or prevents from ever starting."""
 
     workflow_id: str
     group: str
@@ -300,7 +300,7 @@ class AffectedWorkflow(msgspec.Struct, frozen=True):
 
 
 class PoolAnswer(PoolDocument, frozen=True, kw_only=True):
-    """A pool after a change, or as it would be, and the workflows that the change affects."""
+    """A pool after a change, or as planned, and the workflows that the change affects."""
 
     #: Only planned: nothing was changed.
     planned: bool
@@ -313,7 +313,7 @@ class PoolAnswer(PoolDocument, frozen=True, kw_only=True):
 
 
 class PoolsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Pools after a change, or as they would be, and the workflows that the change affects."""
+    """Pools after a change, or as planned, and the workflows that the change affects."""
 
     configs: dict[str, PoolDocument]
     #: As for one pool.
@@ -325,7 +325,7 @@ class PoolsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SubpoolAnswer(PoolAnswer, frozen=True, kw_only=True):
-    """A subpool after a change, or as it would be."""
+    """A subpool after a change, or as planned."""
 
     #: Whether it was archived before.
     reactivated: bool
@@ -335,7 +335,7 @@ class SubpoolAnswer(PoolAnswer, frozen=True, kw_only=True):
 
 
 class CohortConfig(msgspec.Struct, frozen=True):
-    """A cohort above pools; limits are `null` where there is none."""
+    """A cohort above pools; a limit of `null` means no limit."""
 
     name: str
     parent: str | None
@@ -359,7 +359,7 @@ class CreateCohort(msgspec.Struct, frozen=True):
 
 
 class NodeDebt(msgspec.Struct, frozen=True):
-    """A node of the quota tree that uses more than it may."""
+    """A node of the quota tree that uses more than its limit."""
 
     #: Its kind and its name.
     node: tuple[str, str]
@@ -384,7 +384,7 @@ class TreeEffects(msgspec.Struct, frozen=True):
 
 
 class CohortAnswer(msgspec.Struct, frozen=True):
-    """A cohort after a change, or as it would be, and what the change does."""
+    """A cohort after a change, or as planned, and the effects of the change."""
 
     #: `null`: it is gone.
     cohort: CohortConfig | None

@@ -30,7 +30,7 @@ class HealthAnswer(msgspec.Struct, frozen=True):
 
 
 class ServerKeyAnswer(msgspec.Struct, frozen=True):
-    """The server's key, and its signature of a challenge."""
+    """The server's key, and the signed challenge."""
 
     #: Its public key (Ed25519), in hexadecimal digits.
     key: str
@@ -47,7 +47,7 @@ class ServerKeyAnswer(msgspec.Struct, frozen=True):
 
 
 class EventLine(msgspec.Struct, frozen=True):
-    """Something that happened, as the stream of events sends it."""
+    """An event, as the event stream sends it."""
 
     number: int
     kind: str

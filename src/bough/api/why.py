@@ -15,7 +15,7 @@ from bough.api.workflows import PreemptionLine
 
 
 class TreeNodeName(msgspec.Struct, frozen=True):
-    """A node of the quota tree, or the pool that it stands for."""
+    """A node of the quota tree, or the pool it represents."""
 
     kind: str
     name: str
@@ -49,7 +49,7 @@ class QuotaRefusal(msgspec.Struct, frozen=True):
 
 
 class FlavorChoice(msgspec.Struct, frozen=True):
-    """Why one flavor of a queue cannot be had; with neither reason, it could be."""
+    """Why a flavor of a queue is not available; if both reasons are absent, it is available."""
 
     flavor: str
     unsuitable: str | None
@@ -57,7 +57,7 @@ class FlavorChoice(msgspec.Struct, frozen=True):
 
 
 class MissingPods(msgspec.Struct, frozen=True):
-    """A node of a gang for which there are too few pods, or too few subgroups."""
+    """A node of a gang that has too few pods or too few subgroups."""
 
     subgroup: str
     needed: int
@@ -78,7 +78,7 @@ class PodRequests(msgspec.Struct, frozen=True):
 
 
 class NodeCauseCount(msgspec.Struct, frozen=True):
-    """How many nodes do not take a pod for one cause."""
+    """How many nodes reject a pod for a given cause."""
 
     cause: str
     nodes: int
@@ -86,7 +86,7 @@ class NodeCauseCount(msgspec.Struct, frozen=True):
 
 
 class TopologyDomainRoom(msgspec.Struct, frozen=True):
-    """How many of the pods that must be together fit into a topology domain."""
+    """How many of the pods that must be placed together fit into a topology domain."""
 
     domain: str
     pods: int
@@ -105,7 +105,7 @@ class TogetherConstraint(msgspec.Struct, frozen=True):
 
 
 class MissingNodes(msgspec.Struct, frozen=True):
-    """A subgroup for whose pods there are no nodes."""
+    """A subgroup with too few nodes for its pods."""
 
     subgroup: str
     needed: int
@@ -119,7 +119,7 @@ class MissingNodes(msgspec.Struct, frozen=True):
 
 
 class MissingChildren(msgspec.Struct, frozen=True):
-    """A node of a gang too few of whose children have a place."""
+    """A node of a gang with too few children that can be placed."""
 
     subgroup: str
     needed: int
@@ -153,7 +153,7 @@ class HolderLine(msgspec.Struct, frozen=True):
 
 
 class ShareLine(msgspec.Struct, frozen=True):
-    """How much of what its parent could lend a node of the quota tree takes for its weight."""
+    """What a node of the quota tree borrows, relative to its weight and its parent's capacity."""
 
     node: TreeNodeName
     #: `0.334`, rounded up; `infinite` where it has no weight and takes anything.
@@ -164,7 +164,7 @@ class ShareLine(msgspec.Struct, frozen=True):
 
 
 class CertificateAnswer(msgspec.Struct, frozen=True):
-    """Why a workload is where it is."""
+    """Why a workload waits, starts or runs."""
 
     workload: str
     queue: str
@@ -194,7 +194,7 @@ class CertificateAnswer(msgspec.Struct, frozen=True):
 
 
 class RemedyChange(msgspec.Struct, frozen=True):
-    """A field of an object, as its owner wrote it, before and after."""
+    """A changed field of an object, in its owner's spelling: before and after."""
 
     kind: str
     name: str
@@ -206,7 +206,7 @@ class RemedyChange(msgspec.Struct, frozen=True):
 
 
 class RemedyAnswer(msgspec.Struct, frozen=True):
-    """A change by which the workload starts, shown by planning."""
+    """A change after which the workload starts, as a plan has shown."""
 
     kind: str
     sentence: str
@@ -216,7 +216,7 @@ class RemedyAnswer(msgspec.Struct, frozen=True):
 
 
 class RemedyList(msgspec.Struct, frozen=True):
-    """What would help, the cheapest first."""
+    """Remedies, cheapest first."""
 
     found: list[RemedyAnswer]
     #: How many plans were made.
@@ -229,7 +229,7 @@ class RemedyList(msgspec.Struct, frozen=True):
 
 
 class WhyGroup(msgspec.Struct, frozen=True):
-    """Why a group waits, and all that wait like it."""
+    """Why a group waits, and the groups that wait for the same reason."""
 
     group: str
     status: str
@@ -265,7 +265,7 @@ class WhyRunning(msgspec.Struct, frozen=True):
 
 
 class WhyAnswer(msgspec.Struct, frozen=True):
-    """Why a workflow waits; no groups: nothing of it does."""
+    """Why a workflow waits; `groups` is empty if none of them waits."""
 
     workflow: str
     status: str

@@ -19,7 +19,7 @@ class TemplateSpec(msgspec.Struct, frozen=True):
 
 
 class DefaultTaskLimits(msgspec.Struct, frozen=True):
-    """What a task that asks for none can use for each of its GPUs, or without any."""
+    """The limits of a task that requests none: for each of its GPUs, or if it has no GPU."""
 
     memory: str
     storage: str
@@ -41,14 +41,14 @@ class Submission(msgspec.Struct, frozen=True):
 
 
 class UpdateWorkflow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A new pool or priority for a workflow that holds no GPUs; what is left out stays."""
+    """A new pool or priority for a workflow that holds no GPUs; absent fields stay."""
 
     pool: str | None = None
     priority: Priority | None = None
 
 
 class WorkflowName(msgspec.Struct, frozen=True):
-    """A workflow by its name alone."""
+    """The name of a workflow."""
 
     name: str
 
@@ -91,7 +91,7 @@ class WorkflowLine(msgspec.Struct, frozen=True):
 
 
 class ArrayDocument(msgspec.Struct, frozen=True):
-    """An array: how many of its elements have which status."""
+    """An array, with the number of its elements in each status."""
 
     name: str
     uuid: str
@@ -111,14 +111,14 @@ class ArrayDocument(msgspec.Struct, frozen=True):
 
 
 class ArrayPage(msgspec.Struct, frozen=True):
-    """A part of the list of arrays."""
+    """A page of the list of arrays."""
 
     arrays: list[ArrayDocument]
     more_entries: bool
 
 
 class WorkflowPage(msgspec.Struct, frozen=True):
-    """A part of the list of workflows."""
+    """A page of the list of workflows."""
 
     workflows: list[WorkflowLine]
     more_entries: bool
@@ -147,7 +147,7 @@ class TaskLine(msgspec.Struct, frozen=True):
 
 
 class TaskSummary(msgspec.Struct, frozen=True):
-    """What several tasks ask for together; memory and storage in GiB."""
+    """The summed requests of several tasks; memory and storage in GiB."""
 
     user: str
     pool: str
@@ -160,7 +160,7 @@ class TaskSummary(msgspec.Struct, frozen=True):
 
 
 class TaskList(msgspec.Struct, frozen=True):
-    """Tasks, or what they ask for together."""
+    """Tasks, or the sums of their requests."""
 
     tasks: list[TaskLine] = []
     #: Absent unless it was asked for: OSMO's MCP server refuses a list of tasks with more in it.
@@ -177,7 +177,7 @@ class TagList(msgspec.Struct, frozen=True):
 
 
 class PreemptionLine(msgspec.Struct, frozen=True):
-    """Tasks that were preempted: for which group, at which level, by which rule."""
+    """Preempted tasks: for which group, at which level, and by which rule."""
 
     at: str | None
     tasks: list[str]
@@ -240,7 +240,7 @@ class GroupDocument(msgspec.Struct, frozen=True):
 
 
 class WorkflowDocument(msgspec.Struct, frozen=True):
-    """A workflow with everything below it."""
+    """A workflow with its groups and tasks."""
 
     name: str
     uuid: str

@@ -25,7 +25,7 @@ policy_option = click.option(
     help="A policy file, or the name of a preset (default: the preset that suits the objects).",
 )
 lenient_option = click.option(
-    "--lenient", is_flag=True, help="Unknown fields are warnings instead of errors."
+    "--lenient", is_flag=True, help="Treat unknown fields as warnings, not as errors."
 )
 
 

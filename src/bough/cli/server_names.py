@@ -102,24 +102,24 @@ start_options = together(
         metavar="ID",
         multiple=True,
         type=WORKFLOW,
-        help="Start it when this workflow has ended; repeatable.",
+        help="Start when this workflow has ended; repeatable.",
     ),
     click.option(
         "--afterok",
         metavar="ID",
         multiple=True,
         type=WORKFLOW,
-        help="The same, and only if that has completed.",
+        help="Start when this workflow has completed, and not if it fails; repeatable.",
     ),
     click.option(
         "--retries",
         metavar="N",
         type=click.IntRange(0),
-        help="Retry a task that fails up to N times.",
+        help="Retry a failed task up to N times.",
     ),
     click.option(
         "--array",
         metavar="INDEXES[%N]",
-        help="Run it for each index, as 0-49 or 1,5,9, at most N at once; {{array}} is the index.",
+        help="Run for each index, like 0-49 or 1,5,9, at most N at once; {{array}} is the index.",
     ),
 )

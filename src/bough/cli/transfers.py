@@ -38,7 +38,7 @@ upload_option = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     expose_value=False,
     callback=_keep,
-    help="Upload a folder, except for what .gitignore names, to every task's working folder.",
+    help="Upload a folder, without files that .gitignore excludes, to every task's working folder.",
 )
 
 

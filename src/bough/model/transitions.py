@@ -69,81 +69,103 @@ _T, _W, _E = TaskStatus, WorkflowStatus, TaskEvent
 _STANDING = (*QUEUED, *HOLDING)
 
 TASK_TRANSITIONS: tuple[Transition[TaskStatus], ...] = (
-    Transition(_E.QUEUE, (None,), _T.SCHEDULING, "submitted, or another attempt of a task"),
-    Transition(_E.HOLD_BACK, (None,), _T.WAITING, "submitted; what it waits for has not ended"),
+    Transition(_E.QUEUE, (None,), _T.SCHEDULING, "submitted, or a new attempt of a task"),
     Transition(
-        _E.RELEASE, (_T.WAITING,), _T.SCHEDULING, "all that it waits for has ended as it must"
+        _E.HOLD_BACK,
+        (None,),
+        _T.WAITING,
+        "submitted, but its upstream groups or workflows have not ended",
     ),
-    Transition(_E.BIND, QUEUED, _T.INITIALIZING, "a plan has given it a node and its GPUs"),
-    Transition(_E.RUN, (_T.INITIALIZING,), _T.RUNNING, "its backend sees it run"),
     Transition(
-        _E.COMPLETE, HOLDING, _T.COMPLETED, "ended with exit code 0, or the exit action COMPLETE"
+        _E.RELEASE,
+        (_T.WAITING,),
+        _T.SCHEDULING,
+        "its upstream groups and workflows have ended as required",
     ),
-    Transition(_E.FAIL, HOLDING, _T.FAILED, "ended with another exit code, or by a signal"),
+    Transition(_E.BIND, QUEUED, _T.INITIALIZING, "the scheduler has assigned a node and GPUs"),
+    Transition(_E.RUN, (_T.INITIALIZING,), _T.RUNNING, "the backend reports that it runs"),
+    Transition(
+        _E.COMPLETE, HOLDING, _T.COMPLETED, "exited with code 0, or the exit action is COMPLETE"
+    ),
+    Transition(_E.FAIL, HOLDING, _T.FAILED, "exited with another code, or was killed by a signal"),
     Transition(
         _E.RESCHEDULE,
         HOLDING,
         _T.RESCHEDULED,
-        "the exit action RESCHEDULE; another attempt follows",
+        "the exit action is RESCHEDULE; a new attempt follows",
     ),
     Transition(
-        _E.RESTART, HOLDING, _T.RESCHEDULED, "ended to start again with its group; another follows"
+        _E.RESTART,
+        HOLDING,
+        _T.RESCHEDULED,
+        "stopped to restart together with its group; a new attempt follows",
     ),
     Transition(
-        _E.GIVE_BACK, HOLDING, _T.RESCHEDULED, "given back by an elastic group; another follows"
+        _E.GIVE_BACK,
+        HOLDING,
+        _T.RESCHEDULED,
+        "given back by an elastic group; a new attempt follows",
     ),
     Transition(
-        _E.PREEMPT, HOLDING, _T.FAILED_PREEMPTED, "ended for others; by default another follows"
+        _E.PREEMPT,
+        HOLDING,
+        _T.FAILED_PREEMPTED,
+        "preempted for another workload; by default, a new attempt follows",
     ),
     Transition(
         _E.EVICT,
         HOLDING,
         _T.FAILED_EVICTED,
-        "its node was drained, or is no longer there; by default another follows",
+        "its node was drained or is gone; by default, a new attempt follows",
     ),
     Transition(
         _E.LOSE,
         HOLDING,
         _T.FAILED_BACKEND_ERROR,
-        "gone without a word while its node is there; by default another follows",
+        "lost while its node still exists; by default, a new attempt follows",
     ),
     Transition(
         _E.CANNOT_START,
         _STANDING,
         _T.FAILED_START_ERROR,
-        "it, or another task that its group needs, could not be started",
+        "the task, or another one that its group needs, could not be started",
     ),
     Transition(
         _E.IMAGE_PULL,
         _STANDING,
         _T.FAILED_IMAGE_PULL,
-        "its image, or that of another task that its group needs, could not be pulled",
+        "the image of the task, or of another one that its group needs, could not be pulled",
     ),
     Transition(
         _E.START_TIMEOUT,
         _STANDING,
         _T.FAILED_START_TIMEOUT,
-        "it, or another task that its group needs, took too long to start",
+        "the task, or another one that its group needs, took too long to start",
     ),
-    Transition(_E.LEAD_COMPLETED, _STANDING, _T.COMPLETED, "the lead of its group is completed"),
-    Transition(_E.LEAD_FAILED, _STANDING, _T.FAILED, "the lead of its group has failed"),
+    Transition(
+        _E.LEAD_COMPLETED, _STANDING, _T.COMPLETED, "the lead task of its group has completed"
+    ),
+    Transition(_E.LEAD_FAILED, _STANDING, _T.FAILED, "the lead task of its group has failed"),
     Transition(
         _E.FELLOW_FAILED,
         _STANDING,
         _T.FAILED,
-        "another task has failed, of a group in which every task counts",
+        "another task of its group has failed, and every task of the group counts",
     ),
     Transition(
         _E.UPSTREAM_FAILED,
         (_T.WAITING,),
         _T.FAILED_UPSTREAM,
-        "what its group comes after has failed",
+        "an upstream group or workflow has failed",
     ),
     Transition(
-        _E.EXEC_TIMEOUT, _STANDING, _T.FAILED_EXEC_TIMEOUT, "its group ran longer than its limit"
+        _E.EXEC_TIMEOUT,
+        _STANDING,
+        _T.FAILED_EXEC_TIMEOUT,
+        "its group exceeded its execution timeout",
     ),
     Transition(
-        _E.QUEUE_TIMEOUT, QUEUED, _T.FAILED_QUEUE_TIMEOUT, "its group waited longer than its limit"
+        _E.QUEUE_TIMEOUT, QUEUED, _T.FAILED_QUEUE_TIMEOUT, "its group exceeded its queue timeout"
     ),
     Transition(_E.CANCEL, UNFINISHED, _T.FAILED_CANCELED, "its workflow was cancelled"),
 )
@@ -161,55 +183,86 @@ _FAILURES = (
 
 GROUP_TRANSITIONS: tuple[Transition[TaskStatus], ...] = (
     Transition("queue", (None,), _T.SCHEDULING, "submitted"),
-    Transition("hold_back", (None,), _T.WAITING, "submitted; what it waits for has not ended"),
     Transition(
-        "release", (_T.WAITING,), _T.SCHEDULING, "all that it waits for has ended as it must"
+        "hold_back",
+        (None,),
+        _T.WAITING,
+        "submitted, but its upstream groups or workflows have not ended",
     ),
-    Transition("bind", QUEUED, _T.INITIALIZING, "its tasks have got their nodes together"),
-    Transition("run", (_T.INITIALIZING,), _T.RUNNING, "one of its tasks runs, or has ended"),
+    Transition(
+        "release",
+        (_T.WAITING,),
+        _T.SCHEDULING,
+        "its upstream groups and workflows have ended as required",
+    ),
+    Transition(
+        "bind",
+        QUEUED,
+        _T.INITIALIZING,
+        "the scheduler has assigned nodes to its tasks, all at once",
+    ),
+    Transition("run", (_T.INITIALIZING,), _T.RUNNING, "one of its tasks is running or has ended"),
     Transition(
         "queue_again",
         HOLDING,
         _T.SCHEDULING,
-        "all that it had is gone; it waits for another attempt",
+        "all its attempts have ended; new ones are queued",
     ),
-    Transition("complete", HOLDING, _T.COMPLETED, "all have ended; tasks that count completed"),
+    Transition(
+        "complete",
+        HOLDING,
+        _T.COMPLETED,
+        "all tasks have ended, and those that count have completed",
+    ),
     *(
-        Transition("fail", HOLDING, status, "all have ended; a task that counts failed")
+        Transition("fail", HOLDING, status, "all tasks have ended, and one that counts has failed")
         for status in _FAILURES
     ),
     Transition(
-        "upstream_failed", (_T.WAITING,), _T.FAILED_UPSTREAM, "what it comes after has failed"
+        "upstream_failed",
+        (_T.WAITING,),
+        _T.FAILED_UPSTREAM,
+        "an upstream group or workflow has failed",
     ),
-    Transition("queue_timeout", QUEUED, _T.FAILED_QUEUE_TIMEOUT, "it waited longer than its limit"),
+    Transition(
+        "queue_timeout", QUEUED, _T.FAILED_QUEUE_TIMEOUT, "the group exceeded its queue timeout"
+    ),
     Transition("cancel", UNFINISHED, _T.FAILED_CANCELED, "its workflow was cancelled"),
 )
 
 WORKFLOW_TRANSITIONS: tuple[Transition[WorkflowStatus], ...] = (
     Transition("submit", (None,), _W.PENDING, "accepted"),
-    Transition("refuse", (None,), _W.FAILED_SUBMISSION, "asks for more than its pool guarantees"),
-    Transition("run", (_W.PENDING,), _W.RUNNING, "one of its groups runs"),
-    Transition("queue_again", (_W.RUNNING,), _W.PENDING, "all groups that have not ended wait"),
-    Transition("complete", ALIVE, _W.COMPLETED, "all groups are completed"),
+    Transition("refuse", (None,), _W.FAILED_SUBMISSION, "requests more than its pool guarantees"),
+    Transition("run", (_W.PENDING,), _W.RUNNING, "one of its groups is running"),
+    Transition(
+        "queue_again",
+        (_W.RUNNING,),
+        _W.PENDING,
+        "none of its groups is running any more, and some are waiting",
+    ),
+    Transition("complete", ALIVE, _W.COMPLETED, "all groups have completed"),
     *(
         Transition("fail", ALIVE, _W(status.value), "all groups have ended, and one has failed")
         for status in (*_FAILURES, _T.FAILED_QUEUE_TIMEOUT)
     ),
-    Transition("cancel", ALIVE, _W.FAILED_CANCELED, "it was cancelled"),
+    Transition("cancel", ALIVE, _W.FAILED_CANCELED, "the workflow was cancelled"),
 )
 
 #: What the exit codes of attempts mean; of several the highest counts.
 EXIT_CODES: tuple[tuple[str, str], ...] = (
-    ("0", "the task is completed"),
-    ("1-255", "the task's own; 128 and the number of the signal where a signal killed it"),
-    (f"{ExitCode.UPSTREAM}", "what its group comes after has failed"),
-    (f"{ExitCode.BACKEND}", "the backend lost it"),
-    (f"{ExitCode.SERVER}", "the server could not go on with it"),
-    (f"{ExitCode.START_ERROR}", "it, or another task that its group needs, could not be started"),
-    (f"{ExitCode.EVICTED}", "its node was drained, or is no longer there"),
-    (f"{ExitCode.START_TIMEOUT}", "it took too long to start"),
-    (f"{ExitCode.PREEMPTED}", "it ended for others, or was given back by an elastic group"),
-    (f"{ExitCode.UNKNOWN}", "how it ended was not seen"),
+    ("0", "the task has completed"),
+    ("1-255", "the exit code of the task itself; 128 + N if signal N killed it"),
+    (f"{ExitCode.UPSTREAM}", "an upstream group or workflow has failed"),
+    (f"{ExitCode.BACKEND}", "the backend lost the task"),
+    (f"{ExitCode.SERVER}", "the server failed to process the task"),
+    (
+        f"{ExitCode.START_ERROR}",
+        "the task, or another one that its group needs, could not be started",
+    ),
+    (f"{ExitCode.EVICTED}", "its node was drained or is gone"),
+    (f"{ExitCode.START_TIMEOUT}", "the task took too long to start"),
+    (f"{ExitCode.PREEMPTED}", "the task was preempted, or given back by an elastic group"),
+    (f"{ExitCode.UNKNOWN}", "unknown: the backend did not see how the task ended"),
 )
 
 _AFTER: dict[tuple[TaskStatus | None, TaskEvent], TaskStatus] = {

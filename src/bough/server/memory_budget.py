@@ -34,27 +34,27 @@ def shares() -> tuple[Share, ...]:
         Share(
             "bodies",
             concurrency_limits.ALL_BODIES_BYTES,
-            f"of requests that are not answered yet; {body} of one, {of_user} of one user",
+            f"of requests in progress; {body} for one request, {of_user} for one user",
         ),
         Share(
             "answers",
             connections.Bounds().untaken_bytes,
-            "that clients do not take; those with the most are cut, within a second",
+            "not yet read by clients; above it, those with the most unread are disconnected",
         ),
         Share(
             "lists",
             kept_answers.ALL_BYTES,
-            "that are sent again while nothing changes, for a second at most",
+            "cached for at most a second, while nothing changes",
         ),
         Share(
             "logs",
             logs.ALL_KEPT,
-            f"that were read and not sent yet, {_mib(logs.MOST_KEPT)} for one stream",
+            f"read but not yet sent; {_mib(logs.MOST_KEPT)} for one stream",
         ),
         Share(
             "templates",
             at_once * (rendering.MEMORY_BYTES + rendering.ANSWER_BYTES),
-            f"{at_once} at a time, each rendered by a process with {each} into {answer}",
+            f"{at_once} rendered at a time, each by a process with {each}, to at most {answer}",
         ),
     )
 
@@ -65,17 +65,20 @@ def rows() -> list[tuple[str, str]]:
     total = sum(each.size for each in shares())
     return [
         *found,
-        ("together", f"{_mib(total)}."),
-        ("beside it", _beside()),
-        ("--workers", "all of that holds for all workers together; each is a process beside it."),
+        ("total", f"{_mib(total)}."),
+        ("besides", _beside()),
+        (
+            "--workers",
+            "these limits hold for all workers together; each worker is another process.",
+        ),
     ]
 
 
 def _beside() -> str:
     return (
-        "the process itself, with the answers that it makes and what it remembers, of at most "
-        f"{kept.ACTORS:,} tokens and {event_stream.MOST_SUBJECTS:,} workflows; and the scheduler's "
-        "process, which has all that waits and runs."
+        "the server process itself, with its answers and its caches for at most "
+        f"{kept.ACTORS:,} tokens and {event_stream.MOST_SUBJECTS:,} workflows; and the scheduler "
+        "process, which holds all unfinished workflows."
     )
 
 

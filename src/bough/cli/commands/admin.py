@@ -15,7 +15,7 @@ from bough.cli.screen import program
 
 @click.group(cls=CommandGroup)
 def admin() -> None:
-    """Repairs on the server's own machine."""
+    """Repair commands, on the server's own machine."""
 
 
 @admin.command("rotate-key")
@@ -24,10 +24,10 @@ def admin() -> None:
 @key_file_option
 @format_option
 def rotate_key(data: str, database: str | None, key_file: str | None, format_type: str) -> None:
-    """Encrypt all credentials with a new key, and forget the old one.
+    """Encrypt all credentials with a new key, and delete the old key.
 
-    Passes are signed with a new key as well, so existing ones become invalid. Servers may run
-    meanwhile. Copy the key file to the other servers on the same database.
+    Also changes the key that signs passes, so existing passes become invalid. Servers can keep
+    running. Copy the key file to the other servers on the same database.
     """
     path = None if key_file is None else Path(key_file)
     settings = server("settings").Settings(data=Path(data), database=database, key_file=path)
@@ -45,11 +45,11 @@ def rotate_key(data: str, database: str | None, key_file: str | None, format_typ
 @database_option
 @format_option
 def recover(data: str, database: str | None, format_type: str) -> None:
-    """Make a new token for an administrator.
+    """Create a new token for an administrator.
 
-    For when no administrator can log in any more. It works whether the server runs or not. The
-    token is written to a file in the data folder that only its owner can read; the name of the file
-    is printed. The audit records it.
+    Use this if no administrator can log in any more; the server may be running or not. Writes the
+    token to a file in the data folder that only its owner can read, and prints the file's name. The
+    audit log records it.
     """
     settings = server("settings").Settings(data=Path(data), database=database)
     made = server("recovery").recover_administrator(settings)

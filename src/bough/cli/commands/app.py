@@ -29,7 +29,7 @@ order_option = click.option(
     type=click.Choice(["asc", "desc"]),
     default="asc",
     show_default=True,
-    help="Newest last, or newest first.",
+    help="Newest last (asc) or newest first (desc).",
 )
 version_argument = click.argument("name", metavar="NAME[:VERSION]")
 file_option = click.option(
@@ -44,18 +44,18 @@ file_option = click.option(
 def app() -> None:
     """Apps: workflow files on the server that everyone can submit.
 
-    An app has numbered versions. NAME means the latest, NAME:VERSION one of them. Every user can
-    submit an app; only its owner and administrators can change it.
+    An app has numbered versions. NAME means the latest, NAME:VERSION a specific one. Every user
+    can submit an app; only its owner and administrators can change it.
     """
 
 
 @app.command()
 @click.argument("name")
-@click.option("--description", "-d", required=True, help="What it does, in a sentence.")
+@click.option("--description", "-d", required=True, help="What the app does, in a sentence.")
 @file_option
 @format_option
 def create(name: str, description: str, file: str | None, format_type: str) -> None:
-    """Keep a workflow file under a new name."""
+    """Create an app from a workflow file."""
     text = _edited(None) if file is None else read_text(file, dash=True)
     answer = client().apps.create(name, description, text)
     echo(answer, format_type, lambda _: f"App {printable(name)} is created.")
@@ -66,7 +66,7 @@ def create(name: str, description: str, file: str | None, format_type: str) -> N
 @file_option
 @format_option
 def update(name: str, file: str | None, format_type: str) -> None:
-    """Add a version. Without --file, edit the named version, by default the latest."""
+    """Add a version to an app. Without --file, edit VERSION (default: the latest)."""
     asked, (plain, version) = client(), split_version(name)
     text = _edited(asked.apps.text(plain, version)) if file is None else read_text(file, dash=True)
     answer = asked.apps.update(plain, text)
@@ -92,7 +92,7 @@ def info(name: str, count: int, order: str, format_type: str) -> None:
 @version_argument
 @format_option
 def show(name: str, format_type: str) -> None:
-    """Show what an app does, and the values that can be set."""
+    """Show what an app does, and its template variables."""
     asked, (plain, version) = client(), split_version(name)
     found = asked.apps.get(plain, version, 1)
     text = asked.apps.text(plain, version)
@@ -123,9 +123,9 @@ def spec(name: str, format_type: str) -> None:
 def list_apps(
     name: str, users: tuple[str, ...], all_users: bool, count: int, order: str, format_type: str
 ) -> None:
-    """List the newest apps (default: those that you used).
+    """List the newest apps (default: only yours).
 
-    You used an app if you made it, changed it, or submitted a workflow from it.
+    Yours are those that you created, changed, or submitted a workflow from.
     """
     if users and all_users:
         raise click.UsageError("--user and --all-users cannot be used together.")
@@ -137,14 +137,14 @@ def list_apps(
 
 @app.command()
 @version_argument
-@click.option("--all", "-a", "everything", is_flag=True, help="All versions.")
+@click.option("--all", "-a", "everything", is_flag=True, help="Delete all versions.")
 @click.option("--force", "-f", is_flag=True, help="Do not ask for confirmation.")
 @format_option
 @click.pass_context
 def delete(
     context: click.Context, name: str, everything: bool, force: bool, format_type: str
 ) -> None:
-    """Delete a version of an app, or all. Workflows that were submitted from it stay."""
+    """Delete a version of an app, or all versions. Workflows submitted from it stay."""
     plain, version = split_version(name)
     if (version is None) is not everything:
         raise click.UsageError("Name a version, as in NAME:3, or give --all.")
@@ -182,10 +182,10 @@ def rename(context: click.Context, name: str, new_name: str, force: bool, format
     "folder",
     type=click.Path(exists=True, file_okay=False),
     default=".",
-    help="The folder of files that the workflow names (default: this one).",
+    help="The folder of the local files that the workflow uses (default: the current folder).",
 )
 @click.option("--priority", type=PRIORITIES, help="HIGH, NORMAL (default) or LOW.")
-@click.option("--dry-run", is_flag=True, help="Only print the rendered spec.")
+@click.option("--dry-run", is_flag=True, help="Print the rendered spec, and do not submit it.")
 @format_option
 def submit(
     name: str,

@@ -23,7 +23,7 @@ from bough.cli.output import echo
 @click.option(
     "--with-key",
     is_flag=True,
-    help="Write the key that encrypts credentials into the backup, too. Anyone who can read the "
+    help="Include the key that encrypts credentials in the backup. Anyone who can read the "
     "backup can then read the credentials.",
 )
 @format_option
@@ -36,9 +36,9 @@ def backup(
     *,
     with_key: bool,
 ) -> None:
-    """Write a server's database to a new FILE.
+    """Back up a server's database to a new FILE.
 
-    Servers may run meanwhile. Logs and data of tasks are not in it.
+    Servers can keep running. Logs and data of tasks are not included.
     """
     settings = _settings(data, database, key_file)
     module = server("backup")
@@ -58,7 +58,8 @@ def backup(
 @click.option(
     "--replace",
     is_flag=True,
-    help="Delete what the database has. Tasks that run and are not in the backup are ended.",
+    help="Delete the contents of the database first. Running tasks that are not in the backup are "
+    "stopped.",
 )
 @format_option
 def restore(
@@ -70,10 +71,10 @@ def restore(
     *,
     replace: bool,
 ) -> None:
-    """Fill a server's database from a backup FILE.
+    """Restore a server's database from a backup FILE.
 
-    Servers may run meanwhile. The file may be of an older version, and of the other kind of
-    database: SQLite or PostgreSQL.
+    Servers can keep running. The backup may come from an older version, and from SQLite or
+    PostgreSQL.
     """
     settings = _settings(data, database, key_file)
     done = server("backup").restore(settings, Path(file), replace=replace, tell=_progress())

@@ -18,14 +18,20 @@ if TYPE_CHECKING:
 
 @click.group(cls=CommandGroup)
 def cohort() -> None:
-    """Cohorts: the tree above the pools, for lending and borrowing."""
+    """Cohorts: trees of pools that lend GPUs to each other."""
 
 
 _field_options = together(
-    click.option("--quota", type=float, help="GPUs of its own, shared by all below it."),
-    click.option("--borrowing-limit", type=int, help="The most GPUs it borrows (-1: no limit)."),
-    click.option("--lending-limit", type=int, help="The most GPUs it lends (-1: all idle ones)."),
-    click.option("--weight", type=int, help="Its share of the idle GPUs that can be borrowed."),
+    click.option(
+        "--quota", type=float, help="The cohort's own GPUs, shared by everything below it."
+    ),
+    click.option("--borrowing-limit", type=int, help="The most GPUs it can borrow (-1: no limit)."),
+    click.option(
+        "--lending-limit", type=int, help="The most GPUs it can lend (-1: all idle ones)."
+    ),
+    click.option(
+        "--weight", type=int, help="Its weight when idle GPUs are shared out to borrowers."
+    ),
     click.option("--description", help="What the cohort is for."),
     plan_option,
 )
@@ -48,7 +54,7 @@ def show(name: str, format_type: str) -> None:
 
 @cohort.command()
 @click.argument("name")
-@click.option("--parent", help="The cohort above it.")
+@click.option("--parent", help="The parent cohort (default: none).")
 @_field_options
 @format_option
 def create(name: str, plan: bool, format_type: str, **fields: str | float | None) -> None:
@@ -76,7 +82,7 @@ def update(name: str, plan: bool, format_type: str, **fields: str | float | None
 @plan_option
 @format_option
 def move(name: str, parent: str | None, plan: bool, format_type: str) -> None:
-    """Move a cohort below another one; without PARENT, to the top."""
+    """Move a cohort below PARENT, or to the top level."""
     answer = client().cohorts.move(name, parent or None, plan=plan)
     echo(answer, format_type, lambda each: render_cohort_change(each, name, "moved"))
 
@@ -86,7 +92,7 @@ def move(name: str, parent: str | None, plan: bool, format_type: str) -> None:
 @plan_option
 @format_option
 def delete(name: str, plan: bool, format_type: str) -> None:
-    """Delete a cohort. What is below it loses its quota and its parent."""
+    """Delete a cohort. Pools and cohorts below it lose its quota and have no parent."""
     answer = client().cohorts.delete(name, plan=plan)
     echo(answer, format_type, lambda each: render_cohort_change(each, name, "deleted"))
 

@@ -63,9 +63,9 @@ def list_configs(format_type: str) -> None:
 @click.argument("names", nargs=-1)
 @format_option
 def show(what: tuple[str, int | None], names: tuple[str, ...], format_type: str) -> None:
-    """Show the configuration of a type.
+    """Show the configuration of a type, or only the objects NAMES.
 
-    It is shown as a whole or by names, as it is now or as it was at TYPE:REVISION.
+    WHAT is TYPE for the current configuration, or TYPE:REVISION for that of a revision.
     """
     kind, revision = what
     if revision is None:
@@ -90,10 +90,10 @@ def show(what: tuple[str, int | None], names: tuple[str, ...], format_type: str)
     required=True,
     help="JSON or YAML with the fields to change; - is standard input.",
 )
-@click.option("--description", "-d", default="", help="The reason, kept in the history.")
+@click.option("--description", "-d", default="", help="The reason, stored in the history.")
 @format_option
 def update(kind: str, name: str | None, file: str, description: str, format_type: str) -> None:
-    """Change fields by a file. NAME is the object, for types that have several."""
+    """Change fields from a file. NAME is the object, for types with several objects."""
     _refuse_subpools(kind)
     if kind == "POLICY" and name is None:
         # As it is written, so that what is wrong with it is told with its line.
@@ -108,15 +108,15 @@ def update(kind: str, name: str | None, file: str, description: str, format_type
 @config.command("set")
 @click.argument("kind", type=KINDS, metavar="TYPE")
 @click.argument("fields", metavar="FIELD=VALUE...", nargs=-1, required=True)
-@click.option("--name", help="The object, for types that have several.")
-@click.option("--description", "-d", default="", help="The reason, kept in the history.")
+@click.option("--name", help="The object, for types with several objects.")
+@click.option("--description", "-d", default="", help="The reason, stored in the history.")
 @format_option
 def set_fields(
     kind: str, fields: tuple[str, ...], name: str | None, description: str, format_type: str
 ) -> None:
-    """Change fields. A value is read as JSON if possible, else it is text.
+    """Change fields. A value is JSON if it can be read as such, otherwise text.
 
-    Objects are merged into what is there; null removes a field: platforms='{"h100": null}'.
+    Objects are merged with the existing value; null removes a field: platforms='{"h100": null}'.
     """
     _refuse_subpools(kind)
     changes = {field: _value(text) for field, text in read_pairs("FIELD", fields).items()}
@@ -141,15 +141,15 @@ def delete(kind: str, name: str, format_type: str) -> None:
 
 @config.command()
 @click.argument("kinds", type=KINDS, metavar="TYPE...", nargs=-1)
-@click.option("--name", help="Only changes of this object.")
+@click.option("--name", help="Only changes to this object.")
 @count_option
-@click.option("--offset", "-f", type=click.IntRange(0), default=0, help="How many to leave out.")
+@click.option("--offset", "-f", type=click.IntRange(0), default=0, help="How many to skip first.")
 @utc_option
 @format_option
 def history(
     kinds: tuple[str, ...], name: str | None, count: int, offset: int, format_type: str
 ) -> None:
-    """List changes, the newest first."""
+    """List changes, newest first."""
     answer = client().configs.history(
         kinds=kinds, name=name, limit=count, offset=offset, with_data=format_type == "json"
     )
@@ -172,7 +172,7 @@ def diff(before: tuple[str, int | None], after: int, format_type: str) -> None:
 @click.argument("what", type=KindAndRevision())
 @format_option
 def rollback(what: tuple[str, int | None], format_type: str) -> None:
-    """Restore the configuration of a revision: TYPE:REVISION."""
+    """Roll the configuration back to a revision: TYPE:REVISION."""
     kind, revision = what
     if revision is None:
         raise click.UsageError(f"Say to which revision: {kind}:REVISION.")

@@ -14,7 +14,7 @@ from bough.cli.text.people import render_credentials
 
 @click.group(cls=CommandGroup)
 def credential() -> None:
-    """Secrets for your workflows. They are never shown again."""
+    """Secrets for your workflows. A stored secret is never shown again."""
 
 
 @credential.command("set")
@@ -24,7 +24,7 @@ def credential() -> None:
     "kind",
     type=Capitals(["REGISTRY", "DATA", "GENERIC"]),
     required=True,
-    help="What it is for.",
+    help="The type of the secret.",
 )
 @click.option(
     "--payload", multiple=True, metavar="NAME=VALUE", help="A part of the secret; repeatable."

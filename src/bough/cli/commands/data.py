@@ -30,7 +30,7 @@ _url_argument = click.argument("url", metavar="URL")
 
 @click.group(cls=CommandGroup)
 def data() -> None:
-    """Data of pools and stores: list, upload, download, delete.
+    """Data in pools and object stores: list, upload, download, delete.
 
     A URL is bough://POOL/path, or s3://, gs:// or azure://, with keys from the environment:
     AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL, or AZURE_STORAGE_KEY.
@@ -71,14 +71,14 @@ def list_data(url: str, most: int, format_type: str) -> None:
 @data.command()
 @click.argument("source", type=click.Path(exists=True, path_type=Path))
 @_url_argument
-@click.option("--gitignore", is_flag=True, help="Leave out .git and whatever .gitignore names.")
+@click.option("--gitignore", is_flag=True, help="Skip .git, and files that .gitignore excludes.")
 @format_option
 def upload(source: Path, url: str, gitignore: bool, format_type: str) -> None:
     """Upload a file or the contents of a folder.
 
-    A file gets the path of the URL, or its own name below it if the URL ends with a slash. Only
-    contents that the pool does not have are sent, and an interrupted upload resumes where it
-    stopped. The files become visible all at once, when everything has arrived.
+    A file is stored at the URL, or under its own name if the URL ends with a slash. Contents that
+    the pool already has are not sent, and an interrupted upload resumes where it stopped. All files
+    become visible at once, when the upload is complete.
     """
     from bough.client.data import read_data_address  # noqa: PLC0415
     from bough.client.uploads import Upload, find_files  # noqa: PLC0415
@@ -111,14 +111,14 @@ def upload(source: Path, url: str, gitignore: bool, format_type: str) -> None:
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
-    help="The folder to write to (default: this one).",
+    help="The folder to write to (default: the current folder).",
 )
-@click.option("--overwrite", is_flag=True, help="Replace files that are there and are different.")
+@click.option("--overwrite", is_flag=True, help="Overwrite existing files that differ.")
 @format_option
 def download(url: str, folder: Path, overwrite: bool, format_type: str) -> None:
     """Download a file or the contents of a folder.
 
-    Files that you have already are not sent again, and an interrupted download resumes where it
+    Files that you already have are skipped, and an interrupted download resumes where it
     stopped.
     """
     if _is_store(url):

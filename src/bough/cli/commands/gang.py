@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=CommandGroup)
 def gang() -> None:
-    """Gangs: trees of subgroups that start whole or not at all.
+    """Gangs: trees of subgroups that start as a whole or not at all.
 
     Reads PodGroup, Queue and Topology of KAI, and plain Pods, from YAML files, from folders of
     them, or from standard input (-).

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 @click.group(cls=CommandGroup)
 def history() -> None:
-    """Finished workflows in a file, for administrators.
+    """Export finished workflows to a file, for administrators.
 
-    The server archives those of a set age by itself: `bough config set WORKFLOW
-    archive_after=90d`.
+    The server can archive old workflows by itself: `bough config set WORKFLOW archive_after=90d`.
     """
 
 
@@ -33,19 +32,19 @@ def history() -> None:
     "--until",
     metavar="TIME",
     required=True,
-    help="Those that ended before this: a date, a time in UTC, or an age like 365d.",
+    help="Workflows that ended before this: a date, a time in UTC, or an age like 365d.",
 )
 @click.option(
     "--drop",
     is_flag=True,
-    help="Delete them on the server once the file is written. Their GPU-hours, events and audit "
+    help="Delete them from the server once the file is written; their GPU-hours, events and audit "
     "stay.",
 )
 @format_option
 def export(file: str, until: str, format_type: str, *, drop: bool) -> None:
-    """Write finished workflows to a new FILE, a line of JSON each.
+    """Write finished workflows to a new FILE, one line of JSON each.
 
-    A FILE whose name ends in .gz is compressed. Servers may run meanwhile.
+    A FILE whose name ends in .gz is compressed. Servers can keep running.
     """
     done = client().history.export(Path(file), until, drop=drop, tell=_progress())
     echo(done, format_type, _written)
@@ -55,7 +54,7 @@ def export(file: str, until: str, format_type: str, *, drop: bool) -> None:
 @click.argument("file", type=click.Path(dir_okay=False))
 @format_option
 def check(file: str, format_type: str) -> None:
-    """Read the FILE of an export to its end, and say what it has. Needs no server."""
+    """Check an exported FILE, and show what it contains. Needs no server."""
     from bough.client.history import check_export  # noqa: PLC0415  help needs none of it
 
     echo(check_export(Path(file)), format_type, _read)

@@ -30,7 +30,7 @@ _name_option = click.option(
     metavar="NAME",
     default="bough",
     show_default=True,
-    help="The schedulerName of the pods that are meant.",
+    help="The schedulerName of the pods to schedule.",
 )
 _namespace_option = click.option(
     "--lease-namespace",
@@ -43,23 +43,27 @@ _group_option = click.option(
     "--group/--no-group",
     default=True,
     show_default=True,
-    help="Make PodGroups of Jobs and other owners of pods.",
+    help="Create PodGroups for Jobs and other owners of pods.",
 )
 _quota_option = click.option(
     "--quota",
     type=click.Choice(["kai", "kueue"]),
     default="kai",
     show_default=True,
-    help="Whose objects are the quota: Queues of KAI, or Cohorts and ClusterQueues of Kueue.",
+    help="Where quota comes from: KAI's Queues, or Kueue's Cohorts and ClusterQueues.",
 )
 _access_options = together(
     click.option(
         "--kubeconfig",
         metavar="FILE",
         type=click.Path(dir_okay=False),
-        help="A kubeconfig file (default: the one that kubectl would use).",
+        help="A kubeconfig file (default: the one that kubectl uses).",
     ),
-    click.option("--context", metavar="NAME", help="Its context (default: its current one)."),
+    click.option(
+        "--context",
+        metavar="NAME",
+        help="A context of the kubeconfig (default: its current context).",
+    ),
 )
 
 
@@ -74,7 +78,7 @@ def kube() -> None:
     "--policy",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="A policy file, or a preset's name (default: kai or kueue, as --quota says).",
+    help="A policy file, or the name of a preset (default: kai or kueue, like --quota).",
 )
 @_access_options
 @_namespace_option
@@ -84,14 +88,14 @@ def kube() -> None:
     type=click.IntRange(3, 600),
     default=15,
     show_default=True,
-    help="If the active scheduler is silent for this long, another one takes over.",
+    help="A standby scheduler takes over if the Lease is not renewed for this long.",
 )
 @click.option(
     "--listen",
     metavar="HOST:PORT",
     default=":8270",
     show_default=True,
-    help="Address for /healthz, /readyz, /metrics and the questions of `bough kube`.",
+    help="Address for /healthz, /readyz, /metrics, `bough kube why` and `bough kube queues`.",
 )
 @_group_option
 @_quota_option
@@ -99,9 +103,9 @@ def schedule(**options: Any) -> None:
     """Schedule all pods of a cluster that name this scheduler.
 
     Gangs are KAI's PodGroups. Quota comes from KAI's Queues, or from Kueue's Cohorts and
-    ClusterQueues, which pods name by the label kueue.x-k8s.io/queue-name. Jobs and other owners of
-    pods get PodGroups; any other pod is a gang of one. Of several schedulers with the same name,
-    one decides at a time.
+    ClusterQueues, which pods select with the label kueue.x-k8s.io/queue-name. Jobs and other owners
+    of pods get PodGroups; any other pod is a gang of one. If several schedulers have the same name,
+    only the one that holds the Lease is active.
     """
     found = _module("scheduler")
     found.schedule(found.Options(**options))
@@ -111,10 +115,11 @@ def schedule(**options: Any) -> None:
 @_name_option
 @_access_options
 def group(**options: Any) -> None:
-    """Make PodGroups of Jobs and other owners of pods.
+    """Create PodGroups for Jobs and other owners of pods.
 
-    For Job, JobSet, LeaderWorkerSet, RayCluster, PyTorchJob and Grove's PodGang, found through any
-    number of owners. It places no pods; `bough kube schedule` makes the same PodGroups by itself.
+    For Job, JobSet, LeaderWorkerSet, RayCluster, PyTorchJob and Grove's PodGang, through any number
+    of owner references. This command schedules no pods; `bough kube schedule` creates the same
+    PodGroups itself.
     """
     found = _module("command", "pod_grouper")
     found.group(found.Options(**options))
@@ -130,20 +135,20 @@ def group(**options: Any) -> None:
     help="The namespace of the scheduler.",
 )
 @_name_option
-@click.option("--image", metavar="IMAGE", help="The image to run (default: bough:VERSION).")
+@click.option("--image", metavar="IMAGE", help="The scheduler's image (default: bough:VERSION).")
 @_group_option
 @_quota_option
 @click.option(
     "--definitions/--no-definitions",
     default=True,
     show_default=True,
-    help="Print the definitions of PodGroup, Queue and Topology, too.",
+    help="Also print the CRDs of PodGroup, Queue and Topology.",
 )
 @click.option(
     "--webhook-ca",
     metavar="FILE",
-    help="Print the webhook, too, with this certificate authority; the webhook's own certificate "
-    "is in the Secret bough-webhook-tls.",
+    help="Also print the webhook, with this CA certificate; the webhook's own certificate comes "
+    "from the Secret bough-webhook-tls.",
 )
 @format_option
 def install(
@@ -154,10 +159,10 @@ def install(
     format_type: str,
     **chosen: Any,
 ) -> None:
-    """Print what a cluster needs for the scheduler.
+    """Print the manifests that install the scheduler in a cluster.
 
-    As YAML for `kubectl apply -f -`, or as one list in JSON. If the cluster has KAI's definitions
-    already, use --no-definitions.
+    As YAML for `kubectl apply -f -`, or as one List in JSON. If the cluster already has KAI's
+    CRDs, use --no-definitions.
     """
     named = {} if image is None else {"image": image}
     found = _module("install")
@@ -195,12 +200,12 @@ def install(
 )
 @_access_options
 def webhook(**options: Any) -> None:
-    """Check objects for an apiserver before it stores them.
+    """Run the webhook that checks objects before they are stored.
 
-    PodGroups, Queues, Topologies, Cohorts, ClusterQueues, and whether pods name a subgroup of their
-    gang: by the rules and with the sentences of `bough gang check` and `bough quota check`. The
-    apiserver calls it by a ValidatingWebhookConfiguration, which `bough kube install --webhook-ca
-    FILE` prints. Renewed certificates are read without a restart.
+    Checks PodGroups, Queues, Topologies, Cohorts and ClusterQueues like `bough gang check` and
+    `bough quota check`, and that pods name a subgroup of their gang. Renewed certificates
+    are loaded without a restart. The ValidatingWebhookConfiguration is printed by
+    `bough kube install --webhook-ca FILE`.
     """
     found = _module("serving", "kube_webhook")
     found.serve(found.Options(**options))
@@ -208,7 +213,12 @@ def webhook(**options: Any) -> None:
 
 @kube.command(cls=Command)
 @click.argument("subject", metavar="pod/NAME|podgroup/NAME")
-@click.option("--namespace", "-n", metavar="NAME", help="Its namespace (default: the context's).")
+@click.option(
+    "--namespace",
+    "-n",
+    metavar="NAME",
+    help="The namespace of the pod or PodGroup (default: the context's).",
+)
 @_access_options
 @_name_option
 @_namespace_option
@@ -222,7 +232,7 @@ def why(
     lease_namespace: str,
     format_type: str,
 ) -> None:
-    """Explain why a pod or a PodGroup waits. Asks the scheduler that decides."""
+    """Explain why a pod or a PodGroup waits. Asks the active scheduler."""
     kind, slash, name = subject.partition("/")
     if not slash or kind not in ("pod", "podgroup") or not name:
         raise click.UsageError(f"{subject!r} must be pod/NAME or podgroup/NAME.")
@@ -245,7 +255,7 @@ def queues(
     lease_namespace: str,
     format_type: str,
 ) -> None:
-    """Show the tree of queues with their quota and use. Asks the scheduler that decides."""
+    """Show the tree of queues with quota and usage. Asks the active scheduler."""
     asking = _module("asking").SchedulerQuestions(
         kubeconfig, context, scheduler_name, lease_namespace
     )
@@ -258,10 +268,10 @@ def queues(
 @utc_option
 @format_option
 def drift(format_type: str) -> None:
-    """Show what others changed in clusters whose queues follow Bough's. Asks the server.
+    """Show changes by others to queues that Bough keeps in clusters. Asks the server.
 
-    Objects that were changed or deleted are repaired. Lists the latest repairs, and what cannot be
-    repaired: objects of others with our names, queues that are still in use.
+    The server repairs objects that were changed or deleted. Lists the latest repairs, and what
+    cannot be repaired: foreign objects with the same names, and queues that are still in use.
     """
     echo(client().audit.drift(), format_type, render_drift)
 
@@ -280,9 +290,8 @@ def drift(format_type: str) -> None:
 def export(system: str, namespace: str, format_type: str) -> None:
     """Print pools, subpools and cohorts as objects of Kueue or KAI. Asks the server.
 
-    As YAML for `kubectl apply -f -`, which `bough plan` and `bough quota show` read, too; or as one
-    list in JSON. Comments at the beginning, or the field `warnings` of the list, say what the
-    objects cannot.
+    As YAML for `kubectl apply -f -`, `bough plan` or `bough quota show`, or as one List in JSON.
+    Comments at the top, or the field `warnings` of the List, name what the objects cannot express.
     """
     answer = client().queues.export(system, namespace)
     listed = {

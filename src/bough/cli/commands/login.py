@@ -24,21 +24,21 @@ _UNTRUSTED = "a server trusts names only from networks of `bough serve --trust-p
 @click.option(
     "--method",
     type=click.Choice(["token", "dev"]),
-    help="By token, or by name alone where the server trusts your address.",
+    help="With a token, or by name only if the server trusts your address.",
 )
-@click.option("--token", help="A personal access token (default: you are asked for it).")
+@click.option("--token", help="A personal access token (default: prompt for it).")
 @click.option("--token-file", metavar="FILE", help="A file with the token; - is standard input.")
-@click.option("--username", help="Your name, with --method dev.")
+@click.option("--username", help="Your user name, for --method dev.")
 @click.option(
     "--server-key",
     metavar="KEY",
-    help="The key that the server must have, from server-key.pub in its data folder "
-    "(default: the one that it has now, or had at your last login).",
+    help="The expected key of the server, from server-key.pub in its data folder "
+    "(default: the key from your last login; any key at the first login).",
 )
 @click.option(
     "--new-server",
     is_flag=True,
-    help="Log in though the server has another key than at your last login.",
+    help="Log in even if the server's key has changed since your last login.",
 )
 @format_option
 def login(

@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 def node() -> None:
     """Nodes: list, cordon and drain them, declare them lost.
 
-    Say BACKEND/NODE where several backends have a node of that name.
+    Write BACKEND/NODE if several backends have a node with the same name.
     """
 
 
@@ -36,7 +36,7 @@ def list_nodes(format_type: str) -> None:
 @format_option
 @click.pass_context
 def cordon(context: click.Context, names: tuple[str, ...], format_type: str) -> None:
-    """Stop new work on nodes. What runs there goes on."""
+    """Cordon nodes: no new tasks start there. Running tasks continue."""
     ask = client().nodes.cordon
     _tell_each(context, names, format_type, ask, lambda name, _: f"Node {name} is cordoned.")
 
@@ -46,18 +46,20 @@ def cordon(context: click.Context, names: tuple[str, ...], format_type: str) -> 
 @format_option
 @click.pass_context
 def uncordon(context: click.Context, names: tuple[str, ...], format_type: str) -> None:
-    """Allow new work on nodes again."""
+    """Uncordon nodes: new tasks can start there again."""
     ask = client().nodes.uncordon
     _tell_each(context, names, format_type, ask, lambda name, _: f"Node {name} takes work.")
 
 
 @node.command()
 @click.argument("names", metavar="NODE...", nargs=-1, required=True)
-@click.option("--leave", is_flag=True, help="Let what runs finish, instead of moving it elsewhere.")
+@click.option(
+    "--leave", is_flag=True, help="Let running tasks finish instead of restarting them elsewhere."
+)
 @format_option
 @click.pass_context
 def drain(context: click.Context, names: tuple[str, ...], leave: bool, format_type: str) -> None:
-    """Empty nodes: no new work, and what runs is moved elsewhere."""
+    """Drain nodes: no new tasks, and running ones restart elsewhere."""
     asked = client().nodes
     _tell_each(
         context,
@@ -73,10 +75,10 @@ def drain(context: click.Context, names: tuple[str, ...], leave: bool, format_ty
 @format_option
 @click.pass_context
 def declare_lost(context: click.Context, names: tuple[str, ...], format_type: str) -> None:
-    """Count the machine of a node that does not answer as dead.
+    """Declare the machine of an unreachable node as lost.
 
-    Its tasks start again elsewhere. Only do this when that machine is off: otherwise its tasks run
-    twice until it answers again and ends what it still runs.
+    Its tasks restart elsewhere. Only do this if the machine is off: otherwise its tasks run twice
+    until the machine is reachable again and stops its own copies.
     """
     ask = client().nodes.declare_lost
     _tell_each(context, names, format_type, ask, lambda _, answer: render_lost(answer))

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     type=click.Path(allow_dash=True),
     help="A file or folder with the Nodes. Repeatable.",
 )
-@click.option("--topology", metavar="NAME", help="Draw the nodes by this topology.")
-@click.option("--spread", is_flag=True, help="Take emptier nodes first, instead of fuller ones.")
-@click.option("--all", "everything", is_flag=True, help="Draw nodes that get nothing new, too.")
+@click.option("--topology", metavar="NAME", help="Group the nodes by this topology.")
+@click.option("--spread", is_flag=True, help="Prefer emptier nodes instead of fuller ones.")
+@click.option("--all", "everything", is_flag=True, help="Also show nodes that get no new pods.")
 @format_option
 @lenient_option
 @click.pass_context
@@ -39,10 +39,10 @@ def place(
     format_type: str,
     **options: bool | str | None,
 ) -> None:
-    """Show where the pods of gangs go, or why they have no place.
+    """Show where the pods of gangs are placed, or why they do not fit.
 
     Reads PodGroup and Topology of KAI, and plain Pods and Nodes. Gangs are placed in the order of
-    the files; queues and quotas are ignored. The exit code is 1 if a gang has no place.
+    the files; queues and quotas are ignored. The exit code is 1 if a gang does not fit.
     """
     everything = bool(options.pop("everything"))
     answer: PlacementAnswer = tool("place").place(nodes, files, **options)

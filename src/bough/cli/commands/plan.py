@@ -48,7 +48,7 @@ def _scene_options(command: Decorated) -> Decorated:
     now = click.option(
         "--now",
         metavar="TIME",
-        help="Plan for this time (2026-01-31T12:00:00Z) instead of the present.",
+        help="The time to plan for, like 2026-01-31T12:00:00Z (default: now).",
     )
     return policy_option(now(format_option(lenient_option(command))))
 
@@ -74,9 +74,7 @@ def plan(
 @click.command(cls=_FilesThenWorkload)
 @files_argument
 @click.argument("workload")
-@click.option(
-    "--remedies", is_flag=True, help="Also find out what would help; this may take a while."
-)
+@click.option("--remedies", is_flag=True, help="Also show what would help; this can take a while.")
 @_scene_options
 def why(
     files: tuple[str, ...],
@@ -87,10 +85,10 @@ def why(
     format_type: str,
     lenient: bool,
 ) -> None:
-    """Explain why a workload waits. Shows what is missing, and who has it.
+    """Explain why a workload waits. Shows what is missing, and who holds it.
 
     Reads the same files as `bough plan`. WORKLOAD is the name of a PodGroup, a Pod or a Workload,
-    with its namespace (ns/name) where several have it.
+    with its namespace (ns/name) if the name is not unique.
     """
     answer: FileWhyAnswer = tool("why").why(
         files,

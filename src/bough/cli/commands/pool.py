@@ -44,13 +44,13 @@ pool.add_later("subpool", "bough.cli.commands.subpool")
     "--mode",
     "-m",
     type=click.Choice(["used", "free"]),
-    help="Show quota and capacity with sums, instead of the tree.",
+    help="Show used or free quota and capacity with sums, instead of the tree.",
 )
 @click.option(
     "--verbose",
     "-v",
     is_flag=True,
-    help="Also show what can start now, and what keeps drains open.",
+    help="Also show how many GPUs can start now, and which workflows deletions wait for.",
 )
 @click.option("--quota", is_flag=True, hidden=True, help="Accepted for old scripts.")
 @format_option
@@ -61,9 +61,9 @@ def list_pools(
     quota: bool,  # noqa: ARG001  accepted for old scripts
     format_type: str,
 ) -> None:
-    """Show the quota of pools and subpools, and what is left of it.
+    """Show the quota of pools and subpools, and how much is free.
 
-    Only HIGH and NORMAL count. A negative number is how many GPUs must still drain.
+    Only HIGH and NORMAL count. A negative number means that this many GPUs must still drain.
     """
     answer = client().pools.quotas(pools)
     found = {each.name for node_set in answer.node_sets for each in node_set.pools}
@@ -78,20 +78,26 @@ def list_pools(
 
 _quota_options = together(
     click.option("--quota", type=int, help="Guaranteed GPUs (-1: no limit)."),
-    click.option("--maximum", type=int, help="The most GPUs it uses at once (-1: no limit)."),
-    click.option("--weight", type=int, help="Its share of the idle GPUs that can be borrowed."),
-    click.option("--user-gpu-limit", type=int, help="The most GPUs for one user (-1: no limit)."),
-    click.option("--borrowing-limit", type=int, help="The most GPUs it borrows (-1: no limit)."),
-    click.option("--lending-limit", type=int, help="The most GPUs it lends (-1: all idle ones)."),
+    click.option("--maximum", type=int, help="The most GPUs it can use at once (-1: no limit)."),
+    click.option(
+        "--weight", type=int, help="Its weight when idle GPUs are shared out to borrowers."
+    ),
+    click.option(
+        "--user-gpu-limit", type=int, help="The most GPUs one user can hold (-1: no limit)."
+    ),
+    click.option("--borrowing-limit", type=int, help="The most GPUs it can borrow (-1: no limit)."),
+    click.option(
+        "--lending-limit", type=int, help="The most GPUs it can lend (-1: all idle ones)."
+    ),
     click.option(
         "--cancel",
         type=click.Choice(["any", "own"]),
-        help="Whose workflows its users can cancel (default: any); its admins can cancel all.",
+        help="Which workflows its users can cancel (default: any); its admins can cancel any.",
     ),
-    click.option("--data-quota", help='How much data it keeps, like 500Gi ("": as every pool).'),
-    click.option("--data-keep", help='How long data is kept, like 60d ("": as every pool).'),
+    click.option("--data-quota", help='The most data it can store, like 500Gi ("": the default).'),
+    click.option("--data-keep", help='How long data is kept, like 60d ("": the default).'),
     click.option("--cohort", help='The cohort it belongs to ("": none).'),
-    click.option("--backend", help="Where its workflows run."),
+    click.option("--backend", help="The backend that runs its workflows."),
     click.option("--description", help="What the pool is for."),
 )
 
@@ -112,7 +118,7 @@ def create(name: str, format_type: str, **fields: str | int | None) -> None:
 @plan_option
 @format_option
 def update(name: str, plan: bool, format_type: str, **fields: str | int | None) -> None:
-    """Change fields of a pool. Lists the workflows that can no longer start, or only later."""
+    """Change fields of a pool. Lists the workflows that this delays or keeps from starting."""
     changes = _config(fields)
     if not changes:
         raise click.UsageError("Nothing to change: give at least one option.")
@@ -134,7 +140,7 @@ def show(name: str, format_type: str) -> None:
 @click.argument("new_name")
 @format_option
 def rename(name: str, new_name: str, format_type: str) -> None:
-    """Rename a pool. Its workflows go with it."""
+    """Rename a pool. Its workflows stay in it."""
     answer = client().pools.rename(name, new_name)
     echo(answer, format_type, lambda _: f"Pool {name} is now {new_name}.")
 
@@ -143,7 +149,7 @@ def rename(name: str, new_name: str, format_type: str) -> None:
 @pool_argument
 @format_option
 def delete(name: str, format_type: str) -> None:
-    """Delete a pool without subpools and unfinished workflows."""
+    """Delete a pool. It must have no subpools and no unfinished workflows."""
     asked = client()
     # Deleting what does not exist succeeds on the server, which would hide a misspelled name.
     asked.pools.get(name)

@@ -38,9 +38,9 @@ def list_profile(format_type: str) -> None:
 def set_profile(setting: str, value: str, switch: str | None, format_type: str) -> None:
     """Change a setting.
 
-    `pool NAME` sets your default pool; `notifications email|slack|webhook [true|false]` says how
-    you are told when your workflows end, are preempted or leave a node that is drained. The
-    address of a webhook is the part `url` of your credential `slack-webhook` or `webhook`.
+    `pool NAME` sets your default pool. `notifications email|slack|webhook [true|false]` turns
+    notifications on or off: you get one when your workflow ends, is preempted, or leaves a drained
+    node. Store a webhook's address as `url` in your credential `slack-webhook` or `webhook`.
     """
     if setting == "pool":
         if switch is not None:

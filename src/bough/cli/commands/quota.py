@@ -33,14 +33,14 @@ def quota() -> None:
 @click.option(
     "--shares",
     is_flag=True,
-    help="Show weights and shares instead, and what each node deserves and could have now.",
+    help="Show weights and shares instead, and each node's deserved and current fair share.",
 )
 @click.option(
     "--policy",
     metavar="FILE",
     type=click.Path(allow_dash=True),
-    help="Shares as this policy file, or preset, compares them (default: those of kueue-fair, of "
-    "queues of KAI those of kai-fair).",
+    help="The policy file or preset that defines shares (default: kai-fair for queues of KAI, "
+    "otherwise kueue-fair).",
 )
 @format_option
 @lenient_option
@@ -64,7 +64,7 @@ def show(
     metavar="RESOURCE=AMOUNT",
     required=True,
     multiple=True,
-    help="How much of what: gpu=4, cpu=1500m, memory=16Gi. Repeatable.",
+    help="Resource and amount: gpu=4, cpu=1500m, memory=16Gi. Repeatable.",
 )
 @click.option("--flavor", help="Only this flavor (default: the first that fits).")
 @format_option
@@ -79,7 +79,7 @@ def admit(
     format_type: str,
     lenient: bool,
 ) -> None:
-    """Check whether a queue can take a request now. If not, show why, and who has it.
+    """Check whether a queue can admit a request now. If not, show why, and who holds the quota.
 
     Exit code 0 means yes, 1 means no.
     """

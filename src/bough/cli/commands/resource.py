@@ -14,12 +14,12 @@ from bough.cli.text.nodes import render_node, render_resources
 
 @click.group(cls=CommandGroup)
 def resource() -> None:
-    """Nodes: what they have, and what is in use."""
+    """Nodes: what they have, and how much is in use."""
 
 
 @resource.command("list")
 @pools_option
-@click.option("--platform", "platforms", multiple=True, help="Only of this platform; repeatable.")
+@click.option("--platform", "platforms", multiple=True, help="Only this platform; repeatable.")
 @click.option("--all", "-a", "everything", is_flag=True, help="Nodes of all pools (the default).")
 @click.option(
     "--mode",
@@ -37,7 +37,7 @@ def list_resources(
     mode: str,
     format_type: str,
 ) -> None:
-    """List nodes, with a line for each of their pools."""
+    """List nodes, with one line for each pool of a node."""
     if pools and everything:
         raise click.UsageError("--pool and --all cannot be used together.")
     answer = client().resources.list(pools, platforms)
@@ -46,8 +46,8 @@ def list_resources(
 
 @resource.command()
 @click.argument("node")
-@click.option("--pool", "-p", type=POOL, help="Only as a node of this pool.")
-@click.option("--platform", "-pl", help="Only as a node of this platform.")
+@click.option("--pool", "-p", type=POOL, help="Only show the node in this pool.")
+@click.option("--platform", "-pl", help="Only show the node in this platform.")
 @format_option
 def info(node: str, pool: str | None, platform: str | None, format_type: str) -> None:
     """Show one node."""

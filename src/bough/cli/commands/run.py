@@ -65,7 +65,9 @@ class RunCommand(Command):
     context_settings={"allow_interspersed_args": False},
 )
 @click.argument("command", metavar="[--] COMMAND...", nargs=-1, required=True)
-@click.option("--gpus", "-g", type=click.IntRange(0), default=0, show_default=True, help="GPUs.")
+@click.option(
+    "--gpus", "-g", type=click.IntRange(0), default=0, show_default=True, help="How many GPUs."
+)
 @click.option("--cpus", metavar="N", help="CPUs, like 4 or 500m.")
 @click.option("--memory", metavar="SIZE", help="Memory, like 16Gi.")
 @click.option("--storage", metavar="SIZE", help="Disk, like 10Gi.")
@@ -80,37 +82,41 @@ class RunCommand(Command):
     type=PRIORITIES,
     help="HIGH and NORMAL (default) stay within the quota; LOW may exceed it and be preempted.",
 )
-@click.option("--image", metavar="IMAGE", help="The image to run in, where the server runs images.")
+@click.option(
+    "--image", metavar="IMAGE", help="The container image to run in, if the server supports images."
+)
 @click.option(
     "--env",
     "-e",
     "environment",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="Set a variable; without a value, to what it is here. Repeatable.",
+    help="Set an environment variable; without =VALUE, copy it from your shell. Repeatable.",
 )
 @click.option(
     "--venv",
     metavar="DIR",
-    help="A virtual environment of Python where the command runs; its programs come first.",
+    help="Run in this Python virtual environment; its bin folder comes first in PATH.",
 )
 @click.option(
-    "--conda", metavar="ENV", help="A conda environment where it runs: its folder, or its name."
+    "--conda", metavar="ENV", help="Run in this conda environment: its name, or its folder."
 )
-@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Add a label.")
+@click.option(
+    "--label", "labels", multiple=True, metavar="NAME=VALUE", help="Add a label; repeatable."
+)
 @click.option("--name", help="The workflow's name (default: the name of the program).")
-@click.option("--timeout", metavar="TIME", help="End it after this time, like 8h.")
+@click.option("--timeout", metavar="TIME", help="Stop the command after this time, like 8h.")
 @start_options
 @upload_option
-@click.option("--detach", "-d", is_flag=True, help="Only submit it, and do not wait.")
+@click.option("--detach", "-d", is_flag=True, help="Submit, and do not wait for the command.")
 @click.option(
     "--quiet",
     "-q",
     is_flag=True,
-    help="Print only the command's own output, warnings, and why it could not be run.",
+    help="Print only the command's own output, warnings and errors.",
 )
-@click.option("--save", metavar="FILE", help="Write the workflow that is submitted to a new FILE.")
-@click.option("--dry-run", is_flag=True, help="Only print the workflow.")
+@click.option("--save", metavar="FILE", help="Save the submitted workflow to a new FILE.")
+@click.option("--dry-run", is_flag=True, help="Print the workflow, and do not submit it.")
 @format_option
 def run(
     command: tuple[str, ...],
@@ -123,8 +129,8 @@ def run(
 ) -> None:
     """Run a command, print its output, end with its exit code.
 
-    The exit code is 125 if it could not be run. If you interrupt this command, it asks whether to
-    cancel the workflow or to let it run, and ends with 130.
+    The exit code is 125 if the command could not be run. If you press Ctrl-C, you are
+    asked whether to cancel the workflow or to let it run; the exit code is then 130.
     """
     text = _spec(command, options)
     if dry_run:

@@ -31,14 +31,14 @@ database_option = click.option(
     metavar="URL",
     envvar="BOUGH_DATABASE",
     show_envvar=True,
-    help="A database instead of a file in the data folder, like postgresql://user@host/name.",
+    help="The database, like postgresql://user@host/name (default: a file in the data folder).",
 )
 key_file_option = click.option(
     "--key-file",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="The file with the key that encrypts credentials, the same for all servers on one "
-    "database (default: credential-key in the data folder).",
+    help="The file with the key that encrypts credentials; servers that share a database need the "
+    "same key (default: credential-key in the data folder).",
 )
 
 
@@ -64,13 +64,13 @@ class _Serve(Command):
     envvar="BOUGH_PORT",
     show_envvar=True,
     type=click.IntRange(0, 65535),
-    help="The port to listen on; 0 takes one that is free.",
+    help="The port to listen on; 0 picks a free one.",
 )
 @click.option(
     "--public-url",
     metavar="URL",
-    help="What links to this server begin with, like https://bough.example.org (default: where it "
-    "listens).",
+    help="The base URL of links to this server, like https://bough.example.org (default: the "
+    "address it listens on).",
 )
 @data_option
 @database_option
@@ -80,50 +80,54 @@ class _Serve(Command):
     type=click.Choice(["local", "virtual", "kubernetes"]),
     default="local",
     show_default=True,
-    help="Run tasks as processes of this machine or as pods, or only let them hold GPUs.",
+    help="Run tasks as processes on this machine (local) or as pods (kubernetes), or do not run "
+    "them and only let them hold GPUs (virtual).",
 )
 @click.option(
     "--kubeconfig",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="How the backend kubernetes reaches its cluster (default: as kubectl finds it).",
+    help="The kubeconfig of the backend kubernetes (default: the one that kubectl uses).",
 )
-@click.option("--context", metavar="NAME", help="The context of the kubeconfig (default: its own).")
+@click.option(
+    "--context", metavar="NAME", help="A context of the kubeconfig (default: its current one)."
+)
 @click.option(
     "--kube-namespace",
     metavar="NAME",
     default="bough",
     show_default=True,
-    help="The namespace of the cluster in which pods are made.",
+    help="The Kubernetes namespace for pods.",
 )
 @click.option(
     "--kube-volume",
     metavar="CLAIM",
-    help="A claim that all nodes can mount, for data between tasks (default: none is kept).",
+    help="A PersistentVolumeClaim that all nodes can mount, to pass data between tasks (default: "
+    "no data is kept).",
 )
 @click.option(
     "--kube-volume-image",
     metavar="IMAGE",
-    help="An image with a shell, which makes and drops folders there (default: busybox).",
+    help="An image with a shell, to create and delete folders on the volume (default: busybox).",
 )
 @click.option(
     "--kube-decider",
     type=click.Choice(["bough", "kai"]),
     default="bough",
     show_default=True,
-    help="Which scheduler decides where pods run; with kai, Bough admits and keeps KAI's queues.",
+    help="Which scheduler places pods; with kai, Bough admits workflows and manages KAI's queues.",
 )
 @click.option(
     "--notifications",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="A file that turns on notifications by e-mail and webhook, and says where they can go.",
+    help="A file that enables notifications by e-mail and webhook, and lists allowed targets.",
 )
 @click.option(
     "--backends",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="A file with several backends instead, each with a name, a kind and options.",
+    help="A file with several backends, instead of --backend; each has a name, a kind and options.",
 )
 @click.option(
     "--gpus",
@@ -138,7 +142,10 @@ class _Serve(Command):
     "--storage", metavar="SIZE", help="Disk to offer, like 2Ti (default: this machine's)."
 )
 @click.option(
-    "--nodes", metavar="FILE", type=click.Path(), help="A file with the Nodes to offer instead."
+    "--nodes",
+    metavar="FILE",
+    type=click.Path(),
+    help="A file with the Nodes to offer, instead of this machine.",
 )
 @click.option(
     "--policy",
@@ -147,7 +154,7 @@ class _Serve(Command):
     help="A policy file, or the name of a preset, that replaces the configured policy.",
 )
 @click.option(
-    "--namespace", default="default", show_default=True, help="A part of the names of queues."
+    "--namespace", default="default", show_default=True, help="A part of every queue's name."
 )
 @click.option("--example", is_flag=True, help="Create an example organisation.")
 @click.option(
@@ -155,7 +162,8 @@ class _Serve(Command):
     "trusted",
     metavar="NETWORK",
     multiple=True,
-    help="Trust x-osmo-user and x-osmo-roles in requests from there, like 10.0.0.0/8. Repeatable.",
+    help="Trust x-osmo-user and x-osmo-roles in requests from this network, like 10.0.0.0/8. "
+    "Repeatable.",
 )
 @click.option(
     "--workers",
@@ -163,7 +171,7 @@ class _Serve(Command):
     type=click.IntRange(1, 16),
     default=1,
     show_default=True,
-    help="How many processes answer requests: more than one where one core is full with that.",
+    help="How many processes answer requests; use more than one if they keep one core busy.",
 )
 @click.option(
     "--connections",
@@ -171,7 +179,7 @@ class _Serve(Command):
     type=click.IntRange(32, 100_000),
     default=2_000,
     show_default=True,
-    help="The most connections at a time, as far as the limit of open files allows.",
+    help="The most open connections, as far as the limit for open files allows.",
 )
 @click.option(
     "--connections-per-address",
@@ -179,45 +187,46 @@ class _Serve(Command):
     type=click.IntRange(1, 100_000),
     default=1_000,
     show_default=True,
-    help="The most connections of one address; one that --trust-proxy names can have all.",
+    help="The most open connections from one address; addresses of --trust-proxy are exempt.",
 )
 @click.option(
     "--private/--not-private",
     default=True,
     show_default=True,
-    help="Give each task a view of its own, where the machine allows it: a /tmp of its own, the "
-    "rest read-only, and the server's data hidden.",
+    help="Run each task in a sandbox, if the machine supports it: with its own /tmp, everything "
+    "else read-only, and the server's data hidden.",
 )
 @click.option(
     "--task-network",
     type=click.Choice(["own", "none", "host"]),
     default="own",
     show_default=True,
-    help="Give each group of tasks a network of its own, from which it reaches other machines by "
-    "slirp4netns but not this one; the same without a way out (none); or this machine's (host).",
+    help="The network of a group of tasks: its own, which reaches other machines through "
+    "slirp4netns, but not this one (own); the same without outside access (none); or this "
+    "machine's (host).",
 )
 @click.option(
     "--as-user",
     is_flag=True,
-    help="Run each task as the user of this machine who submitted it; the server must be root.",
+    help="Run each task as the local user who submitted it; the server must run as root.",
 )
 @click.option(
     "--task-user",
     metavar="NAME",
-    help="The account of this machine that tasks run as where the server is root, made if it is "
-    "missing; root: as the server itself (default: bough-task).",
+    help="The local account that tasks run as if the server runs as root; created if missing. "
+    "root: the server's own account (default: bough-task).",
 )
 @click.option(
     "--container-runner",
     metavar="PROGRAM",
-    help="Run tasks in their images with it, like docker (default: images are not used).",
+    help="The program that runs tasks in their images, like docker (default: images are ignored).",
 )
 @click.option(
     "--image-folder",
     metavar="DIR",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Run tasks in images of this folder, without docker: the image NAME is the root folder or "
-    "the OCI archive DIR/NAME, which tasks see and cannot change.",
+    help="Run tasks in images from this folder, without docker: image NAME is the root folder or "
+    "the OCI archive DIR/NAME, read-only for tasks.",
 )
 @click.option(
     "--task-processes",
@@ -225,23 +234,23 @@ class _Serve(Command):
     type=click.IntRange(min=100),
     default=32_768,
     show_default=True,
-    help="How many processes and threads a task may have, where the machine can enforce it; never "
-    "more than a quarter of what the machine can have.",
+    help="The most processes and threads of a task, if the machine can enforce it; at most a "
+    "quarter of the machine's own limit.",
 )
 @click.option(
     "--keep-days",
     type=click.IntRange(0, 36_500),
     default=30,
     show_default=True,
-    help="How long logs and results of finished tasks are kept.",
+    help="How many days to keep logs and results of finished tasks.",
 )
 @click.option(
     "--task-folder",
     "tasks",
     metavar="DIR",
     type=click.Path(file_okay=False, resolve_path=True, path_type=Path),
-    help="The folder for the files of tasks, on another disk than the database's, for example. It "
-    "is remembered (default: local in the data folder).",
+    help="The folder for the files of tasks, for example on another disk than the database; "
+    "remembered for later starts (default: local in the data folder).",
 )
 @click.option(
     "--data-folder",
@@ -249,15 +258,15 @@ class _Serve(Command):
     metavar="DIR",
     multiple=True,
     type=click.Path(file_okay=False, exists=True, resolve_path=True),
-    help="A folder that tasks may read and write by file:// URLs. Repeatable.",
+    help="A folder that tasks can read and write through file:// URLs. Repeatable.",
 )
 @click.option(
     "--store-endpoint",
     "endpoints",
     metavar="URL",
     multiple=True,
-    help="An address where users' credentials may say that an object store is, such as "
-    "https://minio.example.com:9000; those of Amazon, Google and Azure always may. Repeatable.",
+    help="An object store that credentials of users may point to, like "
+    "https://minio.example.com:9000; Amazon, Google and Azure are always allowed. Repeatable.",
 )
 def serve(
     data: str,
@@ -298,7 +307,7 @@ def serve(
 
 @click.group(cls=CommandGroup)
 def db() -> None:
-    """The database of a server."""
+    """A server's database."""
 
 
 @db.command()

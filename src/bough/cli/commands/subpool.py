@@ -16,7 +16,11 @@ from bough.cli.text.pools import render_change, render_deletion, render_pool, re
 from bough.cli.text.records import render_subpool_history
 
 quota_option = click.option(
-    "--quota", type=float, required=True, metavar="GPUS", help="Whole GPUs; a fraction is dropped."
+    "--quota",
+    type=float,
+    required=True,
+    metavar="GPUS",
+    help="Guaranteed GPUs; fractions are rounded down.",
 )
 
 
@@ -32,9 +36,9 @@ def subpool() -> None:
 @plan_option
 @format_option
 def create(parent: str, name: str, quota: float, plan: bool, format_type: str) -> None:
-    """Create a subpool, or bring an archived one back.
+    """Create a subpool, or reactivate an archived one.
 
-    Lists the workflows that can no longer start, or only later.
+    Lists the workflows that this delays or keeps from starting.
     """
     answer = client().subpools.create(parent, name, whole(quota), plan=plan)
     echo(answer, format_type, lambda each: render_change(each, "created"))
@@ -47,9 +51,9 @@ def create(parent: str, name: str, quota: float, plan: bool, format_type: str) -
 @plan_option
 @format_option
 def update(parent: str, name: str, quota: float, plan: bool, format_type: str) -> None:
-    """Change the quota of a subpool. What runs goes on, even above it.
+    """Change the quota of a subpool. Running workflows continue, even above the new quota.
 
-    Lists the workflows that can no longer start, or only later.
+    Lists the workflows that this delays or keeps from starting.
     """
     answer = client().subpools.update(parent, name, whole(quota), plan=plan)
     echo(answer, format_type, lambda each: render_change(each, "updated"))
@@ -63,7 +67,7 @@ def update(parent: str, name: str, quota: float, plan: bool, format_type: str) -
 def delete(parent: str, name: str, plan: bool, format_type: str) -> None:
     """Delete a subpool. It is archived when its last workflow has finished.
 
-    Lists the workflows that can no longer start, or only later.
+    Lists the workflows that this delays or keeps from starting.
     """
     answer = client().subpools.delete(parent, name, plan=plan)
     echo(answer, format_type, render_deletion)
@@ -71,7 +75,7 @@ def delete(parent: str, name: str, plan: bool, format_type: str) -> None:
 
 @subpool.command("list")
 @parent_argument
-@click.option("--include-archived", "-a", is_flag=True, help="Archived ones, too.")
+@click.option("--include-archived", "-a", is_flag=True, help="Also list archived subpools.")
 @format_option
 def list_subpools(parent: str, include_archived: bool, format_type: str) -> None:
     """List the subpools of a pool."""
@@ -84,7 +88,7 @@ def list_subpools(parent: str, include_archived: bool, format_type: str) -> None
 @click.argument("name", metavar="SUBPOOL")
 @format_option
 def show(parent: str, name: str, format_type: str) -> None:
-    """Show one subpool, and what keeps its drain open."""
+    """Show one subpool; if it is being deleted, also what that waits for."""
     echo(client().subpools.get(parent, name), format_type, render_pool)
 
 
@@ -94,7 +98,7 @@ def show(parent: str, name: str, format_type: str) -> None:
 @utc_option
 @format_option
 def history(parent: str, name: str, format_type: str) -> None:
-    """List all changes of a subpool."""
+    """List all changes to a subpool."""
     echo(client().subpools.history(parent, name), format_type, render_subpool_history)
 
 

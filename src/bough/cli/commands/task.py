@@ -34,7 +34,7 @@ def task() -> None:
     type=TASK_STATUSES,
     multiple=True,
     default=ACTIVE,
-    help="Only this status (default: what waits or runs); repeatable.",
+    help="Only this status (default: unfinished tasks); repeatable.",
 )
 @click.option(
     "--workflow",
@@ -48,22 +48,24 @@ def task() -> None:
 @click.option("--all-users", "-a", is_flag=True, help="Tasks of all users.")
 @pools_option
 @click.option("--node", "-n", "nodes", multiple=True, help="Only on this node; repeatable.")
-@click.option("--started-after", metavar="YYYY-MM-DD", help="Only from this day on.")
+@click.option("--started-after", metavar="YYYY-MM-DD", help="Only on or after this day.")
 @click.option("--started-before", metavar="YYYY-MM-DD", help="Only before this day.")
 @count_option
-@click.option("--offset", "-f", type=click.IntRange(0), default=0, help="How many to leave out.")
+@click.option("--offset", "-f", type=click.IntRange(0), default=0, help="How many to skip first.")
 @click.option(
     "--order",
     "-o",
     type=click.Choice(["asc", "desc"]),
     default="asc",
     show_default=True,
-    help="Newest last, or newest first.",
+    help="Newest last (asc) or newest first (desc).",
 )
 @click.option("--priority", type=PRIORITIES, help="Only this priority.")
-@click.option("--verbose", "-v", is_flag=True, help="Also show what each task asks for.")
-@click.option("--summary", "-S", is_flag=True, help="Sums by user, pool and priority.")
-@click.option("--aggregate-by-workflow", "-W", is_flag=True, help="Sums by workflow.")
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Also show the resources that each task requests."
+)
+@click.option("--summary", "-S", is_flag=True, help="Show sums by user, pool and priority instead.")
+@click.option("--aggregate-by-workflow", "-W", is_flag=True, help="Show sums by workflow instead.")
 @utc_option
 @format_option
 def list_tasks(

@@ -15,7 +15,7 @@ user_option = click.option("--user", "-u", help="Tokens of another user; for adm
 
 @click.group(cls=CommandGroup)
 def token() -> None:
-    """Personal access tokens. A token has at most your roles."""
+    """Personal access tokens. A token can only have roles that you have."""
 
 
 @token.command("set")
@@ -23,7 +23,9 @@ def token() -> None:
 @click.option("--expires-at", "-e", metavar="YYYY-MM-DD", help="Expiry date (default: in 30 days).")
 @click.option("--description", "-d", help="What it is for.")
 @user_option
-@click.option("--role", "--roles", "-r", "roles", multiple=True, help="Only this role; repeatable.")
+@click.option(
+    "--role", "--roles", "-r", "roles", multiple=True, help="Grant only this role; repeatable."
+)
 @format_option
 def set_token(
     name: str,

@@ -46,7 +46,7 @@ _HOME, _END_OF_LINE, _REST = "\x1b[H", "\x1b[K", "\x1b[J"
 )
 @format_option
 def top(pools: tuple[str, ...], once: bool, interval: float, format_type: str) -> None:
-    """Show who holds each GPU, and what waits and why.
+    """Show who holds each GPU, what waits, and why.
 
     Refreshes until you press q or Ctrl-C.
     """

@@ -17,15 +17,15 @@ from bough.cli.text.records import render_usage, render_usage_csv
     metavar="TIME",
     default="7d",
     show_default=True,
-    help="The start: a date, a time in UTC, or an age like 7d or 12h.",
+    help="Start of the period: a date, a time in UTC, or an age like 7d or 12h.",
 )
-@click.option("--until", metavar="TIME", help="The end (default: now).")
+@click.option("--until", metavar="TIME", help="End of the period, like --since (default: now).")
 @click.option(
     "--by",
     type=click.Choice(["pool", "user"]),
     default="pool",
     show_default=True,
-    help="A line for each pool, or for each user.",
+    help="One line for each pool, or for each user.",
 )
 @utc_option
 @click.option(

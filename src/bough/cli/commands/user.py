@@ -21,7 +21,7 @@ def user() -> None:
 @user.command("list")
 @click.option("--prefix", default="", help="Only names that start with this.")
 @click.option("--roles", "-r", multiple=True, help="Only with this role; repeatable.")
-@click.option("--count", "-c", type=click.IntRange(1), help="How many to show.")
+@click.option("--count", "-c", type=click.IntRange(1), help="How many to show (default: 100).")
 @utc_option
 @format_option
 def list_users(prefix: str, roles: tuple[str, ...], count: int | None, format_type: str) -> None:
@@ -56,7 +56,7 @@ def create(name: str, roles: tuple[str, ...], format_type: str) -> None:
 @utc_option
 @format_option
 def update(name: str, add: tuple[str, ...], remove: tuple[str, ...], format_type: str) -> None:
-    """Grant and revoke roles, also those of the user's tokens."""
+    """Grant and revoke roles of a user and of the user's tokens."""
     if not add and not remove:
         raise click.UsageError("Nothing to change: give --add-roles or --remove-roles.")
     echo(client().users.update(name, add=add, remove=remove), format_type, render_user)
@@ -68,7 +68,7 @@ def update(name: str, add: tuple[str, ...], remove: tuple[str, ...], format_type
 @format_option
 @click.pass_context
 def delete(context: click.Context, name: str, force: bool, format_type: str) -> None:
-    """Delete a user with tokens and credentials. Workflows keep the name."""
+    """Delete a user, with tokens and credentials. Workflows keep the user's name."""
     if not force and not click.confirm(f"Delete user {printable(name)}?", err=True):
         click.echo(f"User {printable(name)} is not deleted.", err=True)
         context.exit(INTERRUPTED)

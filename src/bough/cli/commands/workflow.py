@@ -81,7 +81,7 @@ for command in (
     type=click.Choice(["asc", "desc"]),
     default="asc",
     show_default=True,
-    help="Newest last, or newest first.",
+    help="Newest last (asc) or newest first (desc).",
 )
 @click.option(
     "--status",
@@ -99,13 +99,13 @@ for command in (
 )
 @click.option("--all-users", "-a", is_flag=True, help="Workflows of all users.")
 @click.option("--mine", is_flag=True, help="Only your workflows (the default).")
-@click.option("--waiting", is_flag=True, help="Only those that wait, with the reason.")
+@click.option("--waiting", is_flag=True, help="Only waiting workflows, with the reason.")
 @click.option(
     "--label",
     "label",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="Only with this label, and this value if given, as sim-* or (a|b); repeatable.",
+    help="Only with this label; VALUE can be a pattern like sim-* or (a|b). Repeatable.",
 )
 @click.option(
     "--no-label",
@@ -116,8 +116,8 @@ for command in (
 )
 @click.option("--array", metavar="ID", help="Only the elements of this array.")
 @click.option("--tags", multiple=True, help="Only with this tag; repeatable.")
-@click.option("--app", metavar="NAME[:VERSION]", help="Only those submitted from this app.")
-@click.option("--submitted-after", metavar="YYYY-MM-DD", help="Only from this day on.")
+@click.option("--app", metavar="NAME[:VERSION]", help="Only workflows submitted from this app.")
+@click.option("--submitted-after", metavar="YYYY-MM-DD", help="Only on or after this day.")
 @click.option("--submitted-before", metavar="YYYY-MM-DD", help="Only before this day.")
 @utc_option
 @format_option
@@ -218,7 +218,7 @@ def _array(asked: Client, name: str, error: NotFound) -> ArrayDocument:
 
 @workflow.command()
 @ids_argument
-@click.option("--message", "-m", help="The reason, kept with the workflow.")
+@click.option("--message", "-m", help="The reason, stored with the workflow.")
 @click.option("--force", "-f", is_flag=True, help="End tasks at once, without a grace period.")
 @format_option
 @click.pass_context
@@ -229,7 +229,7 @@ def cancel(
     force: bool,
     format_type: str,
 ) -> None:
-    """Cancel workflows. All are tried; exit code 2 means that one failed."""
+    """Cancel workflows. Tries all of them; the exit code is 2 if one cannot be cancelled."""
     asked = client()
 
     def attempt(name: str) -> None:
@@ -250,7 +250,11 @@ def cancel(
 @workflow.command()
 @ids_argument
 @click.option(
-    "--timeout", "timeout_s", metavar="SECONDS", type=click.IntRange(0), help="Give up after this."
+    "--timeout",
+    "timeout_s",
+    metavar="SECONDS",
+    type=click.IntRange(0),
+    help="Give up after SECONDS (default: never).",
 )
 @format_option
 @click.pass_context
@@ -281,13 +285,13 @@ def _until_ended(
 
 @workflow.command()
 @id_argument
-@click.option("--pool", "-p", type=POOL, help="The pool or subpool to move it to.")
-@click.option("--priority", type=PRIORITIES, help="Its new priority.")
+@click.option("--pool", "-p", type=POOL, help="The new pool or subpool.")
+@click.option("--priority", type=PRIORITIES, help="The new priority.")
 @format_option
 def update(name: str, pool: str | None, priority: Priority | None, format_type: str) -> None:
-    """Move a waiting workflow to another pool. It keeps its submit time.
+    """Change the pool or the priority of a waiting workflow. It keeps its submit time.
 
-    It is checked like a submission to that pool, and must not hold any GPUs.
+    The workflow is checked like a new submission, and must not hold any GPUs.
     """
     if pool is None and priority is None:
         raise click.UsageError("Nothing to change: give --pool, --priority, or both.")
@@ -297,7 +301,9 @@ def update(name: str, pool: str | None, priority: Priority | None, format_type: 
 
 @workflow.command()
 @id_argument
-@click.option("--template", is_flag=True, help="The template, before it was rendered.")
+@click.option(
+    "--template", is_flag=True, help="Print the template instead, as it was before rendering."
+)
 @format_option
 def spec(name: str, template: bool, format_type: str) -> None:
     """Print the spec of a workflow."""
@@ -310,14 +316,14 @@ def spec(name: str, template: bool, format_type: str) -> None:
 
 @workflow.command()
 @id_argument
+@click.option("--remedies", is_flag=True, help="Also show what would help; this can take a while.")
 @click.option(
-    "--remedies", is_flag=True, help="Also find out what would help; this may take a while."
+    "--queues", is_flag=True, help="Show names of queues instead of pools; for administrators."
 )
-@click.option("--queues", is_flag=True, help="Name queues instead of pools; for administrators.")
 @utc_option
 @format_option
 def why(name: str, remedies: bool, queues: bool, format_type: str) -> None:
-    """Explain why a workflow waits. Shows what is missing, and who has it."""
+    """Explain why a workflow waits. Shows what is missing, and who holds it."""
     answer = client().workflows.why(name, remedies=remedies, queues=queues)
     echo(answer, format_type, lambda each: render_why(name, each, queues=queues))
 
@@ -339,7 +345,7 @@ def why(name: str, remedies: bool, queues: bool, format_type: str) -> None:
 def tag(
     names: tuple[str, ...], add: tuple[str, ...], remove: tuple[str, ...], format_type: str
 ) -> None:
-    """Add and remove tags of workflows."""
+    """Add tags to workflows, and remove tags."""
     asked = client()
     for name in names:
         asked.workflows.tag(name, add=add, remove=remove)

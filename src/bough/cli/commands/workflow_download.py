@@ -25,9 +25,9 @@ from bough.cli.transfers import end_progress, tell_download
     "folder",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The folder to write to (default: one named like the workflow, here).",
+    help="The folder to write to (default: ./ID).",
 )
-@click.option("--overwrite", is_flag=True, help="Replace files that are there and are different.")
+@click.option("--overwrite", is_flag=True, help="Overwrite existing files that differ.")
 @format_option
 def download(
     name: str,
@@ -39,9 +39,9 @@ def download(
 ) -> None:
     """Download the results of completed tasks.
 
-    What they left in {{output}}: that of TASK, only the file or folder PATH of it, or that of every
-    task, each in a folder of its own. Files that you have already are not sent again, and an
-    interrupted download resumes where it stopped.
+    Results are the files in {{output}}. Downloads those of every task, each to a folder of its own;
+    with TASK, those of one task; with PATH, one file or folder of it. Files that you already have
+    are skipped, and an interrupted download resumes where it stopped.
     """
     from bough.client.downloads import Download  # noqa: PLC0415  other commands need none
 

@@ -19,12 +19,14 @@ _SHELL = "/bin/bash"
 
 
 @click.command("exec", cls=Command, context_settings={"allow_interspersed_args": False})
-@click.option("-i", "--stdin", "reads_input", is_flag=True, help="Pass standard input on.")
+@click.option(
+    "-i", "--stdin", "reads_input", is_flag=True, help="Pass standard input to the command."
+)
 @click.option("-t", "--tty", "terminal", is_flag=True, help="Give the command a terminal.")
 @click.option(
     "--entry",
     metavar="COMMAND",
-    help=f"The command in one word, with a terminal (default without COMMAND: {_SHELL}).",
+    help=f"The command as a single argument, run with a terminal (default: {_SHELL}).",
 )
 @id_argument
 @click.argument("task")
@@ -41,10 +43,11 @@ def exec_(
 ) -> None:
     """Run a command in a running task.
 
-    It sees what the task sees, has its permissions and limits, and ends with it. Without COMMAND,
-    opens a shell. Options may also come after TASK; those of the command come after --.
+    The command has the files, permissions and limits of the task, and ends when the task ends.
+    Without COMMAND, opens a shell. Options may also follow TASK; put -- before a COMMAND that has
+    options of its own.
 
-    The exit code is that of the command, 127 if it cannot be started, and 125 if Bough failed.
+    The exit code is that of the command, 127 if it cannot be started, and 125 if Bough fails.
 
     \b
     Examples:

@@ -24,7 +24,7 @@ _follow_option = click.option(
     "--follow/--no-follow",
     "-f",
     default=None,
-    help="Follow until the workflow finishes (default for text), or print what there is.",
+    help="Follow until the workflow finishes (default for text), or print what exists now.",
 )
 
 
@@ -33,7 +33,9 @@ _follow_option = click.option(
 @click.option("--task", "-t", help="Only this task.")
 @click.option("--retry-id", "-r", type=click.IntRange(0), help="Only this attempt.")
 @click.option("--error", "errors", is_flag=True, help="Only what tasks wrote to standard error.")
-@click.option("-n", "lines", metavar="LINES", type=click.IntRange(1), help="Only the last lines.")
+@click.option(
+    "-n", "lines", metavar="LINES", type=click.IntRange(1), help="Only the last LINES lines."
+)
 @_follow_option
 @utc_option
 @long_format_option
@@ -48,8 +50,8 @@ def logs(
 ) -> None:
     """Print the output of tasks. Follows it until the workflow finishes.
 
-    Followed to the end, the exit code is that of the task that failed, or 1 if none has one. Until
-    something starts, it says what the workflow waits for. It reconnects if the connection breaks.
+    Until a task starts, prints what the workflow waits for. Reconnects if the connection breaks.
+    When the workflow has finished, the exit code is that of the failed task, or 1 if it has none.
     """
     asked, follows = client(), _follows(follow, format_type)
     if follows and format_type == "text" and not screen().osmo:
@@ -76,7 +78,7 @@ def logs(
 def events(
     name: str, task: str | None, retry_id: int | None, follow: bool | None, format_type: str
 ) -> None:
-    """Print the events of a workflow. Follows them until it finishes."""
+    """Print the events of a workflow. Follows them until the workflow finishes."""
     found = client().workflows.events(
         name, task=task, retry=retry_id, follow=_follows(follow, format_type)
     )

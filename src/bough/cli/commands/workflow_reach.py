@@ -34,7 +34,10 @@ _WORK = "osmo"
 @click.option("--port", "listed", metavar="PORTS", help="Ports as a list: 8000-8010,9000:80.")
 @click.option("--udp", is_flag=True, help="Forward UDP datagrams instead of TCP connections.")
 @click.option(
-    "--host", type=click.Choice(_LOOPBACK), default=_LOOPBACK[0], help="Always the loopback."
+    "--host",
+    type=click.Choice(_LOOPBACK),
+    default=_LOOPBACK[0],
+    help="The address to listen on; always the loopback.",
 )
 def port_forward(
     name: str, task: str, ports: tuple[str, ...], listed: str | None, udp: bool, host: str
@@ -106,8 +109,8 @@ def rsync() -> None:
 def upload(context: click.Context, name: str, task: str, path: str | None) -> None:
     """Copy files to a task; sends only changes.
 
-    REMOTE is below the working folder of the task, or an absolute path in one of its folders. As
-    with rsync, a slash at the end of a folder means its contents. Without TASK, the lead task of
+    REMOTE is relative to the working folder of the task, or an absolute path in one of its folders.
+    As with rsync, a slash at the end of a folder means its contents. Without TASK, the lead task of
     the first group is used.
 
     \b

@@ -67,7 +67,7 @@ env_option = click.option(
     "env",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Set an environment variable of every task; repeatable.",
+    help="Set an environment variable in every task; repeatable.",
 )
 
 
@@ -82,8 +82,12 @@ env_option = click.option(
 )
 @start_options
 @upload_option
-@click.option("--dry-run", is_flag=True, help="Only print the rendered spec.")
-@click.option("--wait", is_flag=True, help="Wait until it has ended; exit code 1 if it failed.")
+@click.option("--dry-run", is_flag=True, help="Print the rendered spec, and do not submit it.")
+@click.option(
+    "--wait",
+    is_flag=True,
+    help="Wait until the workflow has ended; the exit code is 1 if it failed.",
+)
 @format_option
 def submit(
     file: str,
@@ -94,7 +98,7 @@ def submit(
     format_type: str,
     **values: Any,
 ) -> None:
-    """Submit a workflow. FILE is YAML, - is standard input, ID repeats a workflow."""
+    """Submit a workflow. FILE is YAML, or - for standard input; ID repeats an earlier workflow."""
     text = _read(file)
     asked = client()
     env = values.pop("env")
@@ -132,9 +136,9 @@ def submit(
 @click.option(
     "--priority",
     type=PRIORITIES,
-    help="The priority to check it with.",
+    help="The priority to check with (default: NORMAL).",
 )
-@click.option("--strict-osmo", is_flag=True, help="Refuse what an OSMO server would refuse, too.")
+@click.option("--strict-osmo", is_flag=True, help="Also refuse what an OSMO server would refuse.")
 @format_option
 def validate(
     file: str,

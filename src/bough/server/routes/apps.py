@@ -48,7 +48,7 @@ def list_apps(
     limit: Limit = 20,
     offset: Offset = 0,
 ) -> AppList:
-    """A page of apps: those that the user made, changed or submitted, unless others are asked for.
+    """A page of apps: by default those that the caller created, changed or submitted.
 
     The first page has the newest ones, whatever the order in which they are shown.
     """
@@ -85,7 +85,7 @@ def get_app(
     order: FromQuery[str] = "ASC",
     limit: Limit = 20,
 ) -> AppAnswer:
-    """An app with its latest versions, or one of them."""
+    """An app with its latest versions, or with one version."""
     site, actor = caller(request)
     view = apps.get_app(site, actor, app_name, version=version, limit=limit)
     return _answer(view, newest_first=order.upper() == "DESC")
@@ -93,7 +93,7 @@ def get_app(
 
 @text_route(f"{_APP}/spec", Action.APP_READ)
 def get_app_spec(request: Visit, app_name: FromPath[str], version: Version = None) -> Stream:
-    """The workflow file of a version; of the latest one, if none is named."""
+    """The workflow file of a version (default: the latest)."""
     site, actor = caller(request)
     return Stream(iter((apps.get_text(site, actor, app_name, version),)), media_type="text/plain")
 
@@ -102,21 +102,21 @@ def get_app_spec(request: Visit, app_name: FromPath[str], version: Version = Non
 def create_app(
     request: Visit, app_name: FromPath[str], data: JSONBody[str], description: FromQuery[str]
 ) -> None:
-    """Keep a workflow file under a new name. The body is its text, as a string of JSON."""
+    """Create an app. The body is the workflow file as a JSON string."""
     site, actor = caller(request)
     apps.create_app(site, actor, app_name, description, data)
 
 
 @route("PATCH", _APP, Action.APP_UPDATE)
 def update_app(request: Visit, app_name: FromPath[str], data: JSONBody[str]) -> NewAppVersion:
-    """Add a version. The body is the text, as a string of JSON."""
+    """Add a version. The body is the workflow file as a JSON string."""
     site, actor = caller(request)
     return _new_version(app_name, apps.update_app(site, actor, app_name, data))
 
 
 @route("POST", f"{_APP}/rename", Action.APP_UPDATE, answer=str)
 def rename_app(request: Visit, app_name: FromPath[str], data: JSONBody[str]) -> Response[bytes]:
-    """Rename an app; the body is the new name, as a string of JSON."""
+    """Rename an app. The body is the new name as a JSON string."""
     site, actor = caller(request)
     apps.rename_app(site, actor, app_name, data)
     return json_text(data)
@@ -129,7 +129,7 @@ def delete_app(
     version: Version = None,
     all_versions: FromQuery[bool] = False,
 ) -> DeletedVersions:
-    """Forget one version of an app, or all."""
+    """Delete one version of an app, or all of them."""
     site, actor = caller(request)
     if (version is None) is not all_versions:
         raise Invalid("Send either a version or all_versions=true, not both.")

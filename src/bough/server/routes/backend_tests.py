@@ -18,21 +18,21 @@ _TESTS = "/api/configs/backend_test"
 
 @route("GET", _TESTS, Action.CONFIG_READ)
 def list_backend_tests(request: Visit) -> dict[str, BackendTestAnswer]:
-    """Tests of nodes by schedule, by name; backends name them."""
+    """Scheduled node tests by name; backends refer to them."""
     site, actor = caller(request)
     return _answers(backend_tests.get_tests(site, actor))
 
 
 @route("PUT", _TESTS, Action.CONFIG_UPDATE)
 def put_backend_tests(request: Visit, data: JSONBody[PutConfigs]) -> dict[str, BackendTestAnswer]:
-    """Add or replace tests by name; `null` removes one that no backend names."""
+    """Add or replace node tests by name; `null` deletes one that no backend uses."""
     site, actor = caller(request)
     return _answers(backend_tests.put_tests(site, actor, data.configs, read_note(data)))
 
 
 @route("GET", f"{_TESTS}/{{backend_test:str}}", Action.CONFIG_READ)
 def get_backend_test(request: Visit, backend_test: FromPath[str]) -> BackendTestAnswer:
-    """One test of nodes."""
+    """One node test."""
     site, actor = caller(request)
     return _answer(backend_test, backend_tests.get_test(site, actor, backend_test))
 
@@ -41,7 +41,7 @@ def get_backend_test(request: Visit, backend_test: FromPath[str]) -> BackendTest
 def put_backend_test(
     request: Visit, backend_test: FromPath[str], data: JSONBody[PutConfigs]
 ) -> BackendTestAnswer:
-    """Write one test of nodes."""
+    """Create or replace one node test."""
     site, actor = caller(request)
     written = backend_tests.put_tests(site, actor, {backend_test: data.configs}, read_note(data))
     return _answer(backend_test, written[backend_test])
@@ -51,7 +51,7 @@ def put_backend_test(
 def patch_backend_test(
     request: Visit, backend_test: FromPath[str], data: JSONBody[PatchConfigs]
 ) -> BackendTestAnswer:
-    """Change some fields of a test of nodes."""
+    """Change some fields of a node test."""
     site, actor = caller(request)
     changed = backend_tests.patch_test(
         site, actor, backend_test, data.configs_dict, read_note(data)
@@ -63,7 +63,7 @@ def patch_backend_test(
 def delete_backend_test(
     request: Visit, backend_test: FromPath[str], data: JSONBody[ConfigNote | None] = None
 ) -> None:
-    """Remove a test of nodes that no backend names."""
+    """Delete a node test that no backend uses."""
     site, actor = caller(request)
     backend_tests.delete_test(site, actor, backend_test, read_note(data))
 

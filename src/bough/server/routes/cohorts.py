@@ -29,7 +29,7 @@ def list_cohorts(request: Visit) -> list[CohortConfig]:
 def create_cohort(
     request: Visit, data: JSONBody[CreateCohort], plan: FromQuery[bool] = False
 ) -> CohortAnswer:
-    """Create a cohort; with `plan`, only say what that would do."""
+    """Create a cohort; with `plan`, only show what that would do."""
     site, actor = caller(request)
     fields = msgspec.to_builtins(data)
     name = fields.pop("name")
@@ -50,7 +50,7 @@ def update_cohort(
     data: JSONBody[dict[str, Json]],
     plan: FromQuery[bool] = False,
 ) -> CohortAnswer:
-    """Change some fields; its parent is one of them."""
+    """Change some fields of a cohort, for example its parent."""
     site, actor = caller(request)
     return _answer(cohorts.update_cohort(site, actor, cohort, data, plan=plan))
 
@@ -59,7 +59,7 @@ def update_cohort(
 def delete_cohort(
     request: Visit, cohort: FromPath[str], plan: FromQuery[bool] = False
 ) -> CohortAnswer:
-    """Delete a cohort at once, also where pools or cohorts name it as their parent."""
+    """Delete a cohort at once, even if pools or cohorts have it as their parent."""
     site, actor = caller(request)
     return _answer(cohorts.delete_cohort(site, actor, cohort, plan=plan))
 

@@ -48,14 +48,14 @@ _VALIDATIONS = "/api/configs/resource_validation"
 
 @route("GET", "/api/configs/workflow", Action.CONFIG_READ)
 def get_settings(request: Visit) -> SettingsAnswer:
-    """The workflow configuration, the interval of drain checks among it."""
+    """The workflow configuration, including the interval of drain checks."""
     site, actor = caller(request)
     return settings.settings_answer(settings.get_workflow_settings(site, actor))
 
 
 @route("PUT", "/api/configs/workflow", Action.CONFIG_UPDATE)
 def put_settings(request: Visit, data: JSONBody[PutConfigs]) -> SettingsAnswer:
-    """Replace it; what is left out gets its default."""
+    """Replace the workflow configuration; fields that are left out get their default."""
     site, actor = caller(request)
     changed = settings.put_workflow_settings(site, actor, data.configs, read_note(data))
     return settings.settings_answer(changed)
@@ -63,7 +63,7 @@ def put_settings(request: Visit, data: JSONBody[PutConfigs]) -> SettingsAnswer:
 
 @route("PATCH", "/api/configs/workflow", Action.CONFIG_UPDATE)
 def patch_settings(request: Visit, data: JSONBody[PatchConfigs]) -> SettingsAnswer:
-    """Change some of it."""
+    """Change some fields of the workflow configuration."""
     site, actor = caller(request)
     changed = settings.patch_workflow_settings(site, actor, data.configs_dict, read_note(data))
     return settings.settings_answer(changed)
@@ -71,14 +71,14 @@ def patch_settings(request: Visit, data: JSONBody[PatchConfigs]) -> SettingsAnsw
 
 @route("GET", "/api/configs/policy", Action.CONFIG_READ)
 def get_policy(request: Visit) -> dict[str, Json]:
-    """The policy by which cycles decide: every field, and the preset that it began with."""
+    """The scheduling policy: every field, and the preset it is based on."""
     site, actor = caller(request)
     return policy.get_policy(site, actor)
 
 
 @route("PUT", "/api/configs/policy", Action.CONFIG_UPDATE)
 def put_policy(request: Visit, data: JSONBody[PutPolicy]) -> dict[str, Json]:
-    """Replace it; what is left out is as in the preset."""
+    """Replace the policy; fields that are left out are taken from the preset."""
     site, actor = caller(request)
     written = policy.Written(data.configs, data.file, data.file_name)
     return policy.put_policy(site, actor, written, read_note(data))
@@ -86,7 +86,7 @@ def put_policy(request: Visit, data: JSONBody[PutPolicy]) -> dict[str, Json]:
 
 @route("PATCH", "/api/configs/policy", Action.CONFIG_UPDATE)
 def patch_policy(request: Visit, data: JSONBody[PatchPolicy]) -> dict[str, Json]:
-    """Change some of it, from the next cycle on; with a preset, all of it."""
+    """Change some fields of the policy, or with a preset all of them, from the next cycle on."""
     site, actor = caller(request)
     written = policy.Written(data.configs_dict, data.file, data.file_name)
     return policy.patch_policy(site, actor, written, read_note(data))
@@ -94,14 +94,14 @@ def patch_policy(request: Visit, data: JSONBody[PatchPolicy]) -> dict[str, Json]
 
 @route("GET", "/api/configs/service", Action.CONFIG_READ)
 def get_service(request: Visit) -> ServiceAnswer:
-    """What the server was started with, as far as others may know it, and its settings."""
+    """The settings of the service, and the public part of how the server was started."""
     site, actor = caller(request)
     return _service(request, service_settings.get_service_settings(site, actor))
 
 
 @route("PUT", "/api/configs/service", Action.CONFIG_UPDATE)
 def put_service(request: Visit, data: JSONBody[PutConfigs]) -> ServiceAnswer:
-    """Replace its settings; what is left out gets its default."""
+    """Replace the settings of the service; fields that are left out get their default."""
     site, actor = caller(request)
     note, started = read_note(data), _started_with(request)
     changed = service_settings.put_service_settings(site, actor, data.configs, started, note)
@@ -110,7 +110,7 @@ def put_service(request: Visit, data: JSONBody[PutConfigs]) -> ServiceAnswer:
 
 @route("PATCH", "/api/configs/service", Action.CONFIG_UPDATE)
 def patch_service(request: Visit, data: JSONBody[PatchConfigs]) -> ServiceAnswer:
-    """Change some of its settings: versions of clients, and how long tokens may be valid."""
+    """Change some settings of the service: client versions, and how long tokens are valid."""
     site, actor = caller(request)
     note, started = read_note(data), _started_with(request)
     changed = service_settings.patch_service_settings(site, actor, data.configs_dict, started, note)
@@ -119,7 +119,7 @@ def patch_service(request: Visit, data: JSONBody[PatchConfigs]) -> ServiceAnswer
 
 @route("GET", "/api/configs/backend", Action.CONFIG_READ)
 def list_backends(request: Visit) -> BackendList:
-    """All backends that have ever answered."""
+    """All backends that have ever connected."""
     site, actor = caller(request)
     return BackendList([_backend(request, each) for each in node_list.list_backends(site, actor)])
 
@@ -140,7 +140,7 @@ def _get_backend(request: Visit, backend: str) -> BackendLine:
 
 @route("POST", "/api/configs/backend/{backend:str}", Action.CONFIG_UPDATE)
 def change_backend(request: Visit, backend: FromPath[str], data: JSONBody[PutConfigs]) -> None:
-    """Say something about a backend: a description, its dashboards, tests of its nodes."""
+    """Set the description, the dashboards and the node tests of a backend."""
     shown = msgspec.to_builtins(_get_backend(request, backend))
     site, actor = caller(request)
     backend_notes.put_notes(site, actor, backend, data.configs, shown, read_note(data))
@@ -150,21 +150,21 @@ def change_backend(request: Visit, backend: FromPath[str], data: JSONBody[PutCon
 def delete_backend(
     request: Visit, backend: FromPath[str], data: JSONBody[ConfigNote | None] = None
 ) -> None:
-    """Forget a backend that no longer answers and that no pool uses, with its nodes."""
+    """Delete a backend and its nodes; it must be offline, and no pool may use it."""
     site, actor = caller(request)
     node_cordon.remove_backend(site, actor, backend, read_note(data))
 
 
 @route("GET", _TEMPLATES, Action.CONFIG_READ)
 def list_pod_templates(request: Visit) -> dict[str, Json]:
-    """What pods of pools and platforms have beside what their tasks ask for, by name."""
+    """Pod templates by name: what pools and platforms add to the pods of their tasks."""
     site, actor = caller(request)
     return pod_templates.get_templates(site, actor)
 
 
 @route("PUT", _TEMPLATES, Action.CONFIG_UPDATE)
 def put_pod_templates(request: Visit, data: JSONBody[PutConfigs]) -> dict[str, Json]:
-    """Add or replace pod templates by name; `null` removes one that no pool names."""
+    """Add or replace pod templates by name; `null` deletes one that no pool uses."""
     site, actor = caller(request)
     return pod_templates.put_templates(site, actor, data.configs, read_note(data))
 
@@ -180,7 +180,7 @@ def get_pod_template(request: Visit, pod_template: FromPath[str]) -> dict[str, J
 def put_pod_template(
     request: Visit, pod_template: FromPath[str], data: JSONBody[PutConfigs]
 ) -> dict[str, Json]:
-    """Write one pod template."""
+    """Create or replace one pod template."""
     site, actor = caller(request)
     return pod_templates.put_templates(site, actor, {pod_template: data.configs}, read_note(data))[
         pod_template
@@ -191,21 +191,21 @@ def put_pod_template(
 def delete_pod_template(
     request: Visit, pod_template: FromPath[str], data: JSONBody[ConfigNote | None] = None
 ) -> None:
-    """Remove a pod template that no pool names."""
+    """Delete a pod template that no pool uses."""
     site, actor = caller(request)
     pod_templates.delete_template(site, actor, pod_template, read_note(data))
 
 
 @route("GET", _GROUP_TEMPLATES, Action.CONFIG_READ)
 def list_group_templates(request: Visit) -> dict[str, Json]:
-    """Objects of Kubernetes that are made for each group of pools that name them, by name."""
+    """Group templates by name: Kubernetes objects that are created for each group of a pool."""
     site, actor = caller(request)
     return group_templates.get_templates(site, actor)
 
 
 @route("PUT", _GROUP_TEMPLATES, Action.CONFIG_UPDATE)
 def put_group_templates(request: Visit, data: JSONBody[PutConfigs]) -> dict[str, Json]:
-    """Add or replace group templates by name; `null` removes one that no pool names."""
+    """Add or replace group templates by name; `null` deletes one that no pool uses."""
     site, actor = caller(request)
     return group_templates.put_templates(site, actor, data.configs, read_note(data))
 
@@ -221,7 +221,7 @@ def get_group_template(request: Visit, group_template: FromPath[str]) -> dict[st
 def put_group_template(
     request: Visit, group_template: FromPath[str], data: JSONBody[PutConfigs]
 ) -> dict[str, Json]:
-    """Write one group template."""
+    """Create or replace one group template."""
     site, actor = caller(request)
     changes = {group_template: data.configs}
     return group_templates.put_templates(site, actor, changes, read_note(data))[group_template]
@@ -231,14 +231,14 @@ def put_group_template(
 def delete_group_template(
     request: Visit, group_template: FromPath[str], data: JSONBody[ConfigNote | None] = None
 ) -> None:
-    """Remove a group template that no pool names."""
+    """Delete a group template that no pool uses."""
     site, actor = caller(request)
     group_templates.delete_template(site, actor, group_template, read_note(data))
 
 
 @route("GET", _VALIDATIONS, Action.CONFIG_READ)
 def list_resource_validations(request: Visit) -> dict[str, list[ResourceRule]]:
-    """Rules for what tasks may ask for, by name; pools and platforms name them."""
+    """Resource validation rules by name; pools and platforms refer to them."""
     site, actor = caller(request)
     return _validations(resource_validations.get_validations(site, actor))
 
@@ -247,7 +247,7 @@ def list_resource_validations(request: Visit) -> dict[str, list[ResourceRule]]:
 def put_resource_validations(
     request: Visit, data: JSONBody[PutValidations]
 ) -> dict[str, list[ResourceRule]]:
-    """Add or replace rules by name; `null` removes those of a name that no pool uses."""
+    """Add or replace sets of rules by name; `null` deletes a set that no pool uses."""
     site, actor = caller(request)
     changes = data.configs_dict
     return _validations(resource_validations.put_validations(site, actor, changes, read_note(data)))
@@ -255,7 +255,7 @@ def put_resource_validations(
 
 @route("GET", f"{_VALIDATIONS}/{{validation:str}}", Action.CONFIG_READ)
 def get_resource_validation(request: Visit, validation: FromPath[str]) -> list[ResourceRule]:
-    """The rules of one name."""
+    """One set of rules."""
     site, actor = caller(request)
     return _rules(resource_validations.get_validation(site, actor, validation))
 
@@ -264,7 +264,7 @@ def get_resource_validation(request: Visit, validation: FromPath[str]) -> list[R
 def put_resource_validation(
     request: Visit, validation: FromPath[str], data: JSONBody[PutValidation]
 ) -> list[ResourceRule]:
-    """Write the rules of one name."""
+    """Create or replace one set of rules."""
     site, actor = caller(request)
     changes = {validation: data.configs}
     return _rules(
@@ -276,7 +276,7 @@ def put_resource_validation(
 def delete_resource_validation(
     request: Visit, validation: FromPath[str], data: JSONBody[ConfigNote | None] = None
 ) -> None:
-    """Remove the rules of a name that no pool uses."""
+    """Delete a set of rules that no pool uses."""
     site, actor = caller(request)
     resource_validations.delete_validation(site, actor, validation, read_note(data))
 

@@ -44,7 +44,7 @@ def list_data(
     after: FromQuery[str] = "",
     limit: Limit = 1_000,
 ) -> DataPage:
-    """The files of a pool at and below a path, after one of them, in order."""
+    """A page of a pool's files at and below a path, in order, after a given file."""
     files = _files(request, pool, Action.DATA_READ)
     found = files.files(path, after, limit)
     entries = [
@@ -70,7 +70,7 @@ def read_data(
     offset: Offset = 0,
     version: FromQuery[str | None] = None,
 ) -> DataPart:
-    """A part of a file, from an offset on, with its checksum.
+    """Part of a file, starting at an offset, with its checksum.
 
     A file whose checksum is not the version any more is refused.
     """
@@ -86,7 +86,7 @@ def read_data(
 
 @route("GET", f"{_DATA}/usage", Action.DATA_READ, Scope.POOL)
 def data_usage(request: Visit, pool: FromPath[str]) -> DataUsageAnswer:
-    """How much data a pool has, and may have."""
+    """How much data a pool has, and its limit."""
     files = _files(request, pool, Action.DATA_READ)
     found = files.usage()
     return DataUsageAnswer(files.pool, found.files, found.used_bytes, found.quota_bytes)
@@ -96,7 +96,7 @@ def data_usage(request: Visit, pool: FromPath[str]) -> DataUsageAnswer:
 def draft_data(
     request: Visit, pool: FromPath[str], draft: FromPath[str], data: JSONBody[DraftFiles]
 ) -> MissingContents:
-    """Add files to a draft, by the checksums of their contents; which contents are missing."""
+    """Add files to a draft by checksum; lists the contents that must still be uploaded."""
     if len(data.files) > MOST_ENTRIES:
         raise Invalid(f"One request adds at most {MOST_ENTRIES:,} files to a draft.")
     entries = [
@@ -108,7 +108,7 @@ def draft_data(
 
 @route("POST", f"{_DATA}/contents", Action.DATA_WRITE, Scope.POOL, at_once=PARTS, binary=True)
 def send_data(request: Visit, pool: FromPath[str], body: RawBody) -> MissingContents:
-    """Send contents that drafts name, or parts of them; which of these are not whole yet."""
+    """Upload contents for drafts, whole or in parts; lists those still incomplete."""
     files = _files(request, pool, Action.DATA_WRITE)
     try:
         parts = [ContentPart(*each) for each in read_parts(body)]
@@ -121,13 +121,13 @@ def send_data(request: Visit, pool: FromPath[str], body: RawBody) -> MissingCont
 def publish_data(
     request: Visit, pool: FromPath[str], draft: FromPath[str], data: JSONBody[PublishDraft]
 ) -> DataChanged:
-    """Write all files of a draft at once, below a path."""
+    """Publish all files of a draft at once, below a path."""
     return DataChanged(_files(request, pool, Action.DATA_WRITE).publish(draft, data.path))
 
 
 @route("DELETE", _DATA, Action.DATA_WRITE, Scope.POOL)
 def delete_data(request: Visit, pool: FromPath[str], path: FromQuery[str]) -> DataChanged:
-    """Remove a file or a folder of a pool's data."""
+    """Delete a file or a folder from a pool's data."""
     if not path:
         raise Invalid("Say which file or folder is removed; all of a pool's data is never.")
     return DataChanged(_files(request, pool, Action.DATA_WRITE).delete(path))

@@ -17,7 +17,7 @@ from bough.server.values import read_moment_ms, time_text
 def read_history(
     request: Visit, until: FromQuery[str], after: FromQuery[str | None] = None, limit: Limit = 200
 ) -> HistoryPage:
-    """Workflows that ended before a time, with everything, in the order in which they ended."""
+    """Complete records of the workflows that ended before a time, in the order they ended."""
     site, actor = caller(request)
     until_ms = read_moment_ms("until", until, site.clock.now_ms())
     place = None if after is None else _place(after)
@@ -29,7 +29,7 @@ def read_history(
 
 @route("POST", "/api/history/drop", Action.HISTORY_DROP)
 def drop_history(request: Visit, data: JSONBody[DropHistory]) -> DroppedHistory:
-    """Drop finished workflows that were exported; their GPU-hours, events and audit stay."""
+    """Delete finished workflows after an export; their GPU-hours, events and audit stay."""
     site, actor = caller(request)
     return DroppedHistory(history_export.drop(site, actor, data.workflows))
 

@@ -23,7 +23,7 @@ _KAI, _KUEUE = "kai", "kueue"
 def export_tree(
     request: Visit, system: FromPath[str], namespace: FromQuery[str] = "default"
 ) -> TreeExport:
-    """The quota tree as objects of `kueue` or `kai`, and what they cannot say."""
+    """The quota tree as objects of `kueue` or `kai`, and what these cannot express."""
     site, actor = caller(request)
     if system == _KAI:
         identity, found = tree_export.export_kai(site, actor)

@@ -40,7 +40,7 @@ _NO_TASK = 4000
 async def add_to_log(
     request: Visit, workflow: FromPath[str], task: FromPath[str], retry_id: FromPath[int]
 ) -> Response[str]:
-    """The websocket whose messages become lines in the log of a task."""
+    """A websocket; its messages are appended to the log of a task."""
     check_upgrade(request)
     try:
         target = await to_thread.run_sync(_find, request, workflow, task, retry_id)

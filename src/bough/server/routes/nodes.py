@@ -39,7 +39,7 @@ def list_resources(
     all_pools: FromQuery[bool] = False,
     platforms: FromQuery[list[str] | None] = None,
 ) -> ResourceList:
-    """Nodes with what they have and what is used, of some pools or of all."""
+    """The nodes of some or all pools: what they have, and how much is used."""
     site, actor = caller(request)
     named = None if all_pools or not pools else pools
     found = node_list.list_nodes(site, actor, named, platforms)
@@ -72,7 +72,7 @@ def cordon_node(
     data: JSONBody[SetCordon],
     backend: FromQuery[str | None] = None,
 ) -> ResourceList:
-    """Cordon or uncordon a node; what runs goes on."""
+    """Cordon or uncordon a node; running tasks continue."""
     site, actor = caller(request)
     node_cordon.set_cordoned(site, actor, node, backend, cordoned=data.cordoned)
     return ResourceList([_node(node_list.get_node(site, actor, node, backend))])
@@ -80,14 +80,14 @@ def cordon_node(
 
 @route("GET", "/api/node", Action.RESOURCE_LIST)
 def list_nodes(request: Visit) -> NodeList:
-    """All nodes: whether they take work, and how much they have."""
+    """All nodes: whether they accept work, what they have, and how much is used."""
     site, actor = caller(request)
     return NodeList([_line(each) for each in node_list.list_nodes(site, actor)])
 
 
 @route("POST", f"{_NODE}/cordon", Action.NODE_UPDATE)
 def cordon(request: Visit, node: FromPath[str], backend: FromQuery[str | None] = None) -> NodeLine:
-    """Cordon a node; what runs goes on."""
+    """Cordon a node; running tasks continue."""
     return _cordoned(request, node, backend, cordoned=True)
 
 
@@ -106,7 +106,7 @@ def drain(
     leave: FromQuery[bool] = False,
     backend: FromQuery[str | None] = None,
 ) -> NodeDrained:
-    """Empty a node: what runs is told to end and comes again elsewhere, or is left to its end."""
+    """Drain a node: its tasks are evicted and restart elsewhere, or may finish."""
     site, actor = caller(request)
     drained = node_cordon.drain_node(site, actor, node, backend, leave=leave)
     line = _line(node_list.get_node(site, actor, node, backend))
@@ -117,7 +117,7 @@ def drain(
 def declare_lost(
     request: Visit, node: FromPath[str], backend: FromQuery[str | None] = None
 ) -> NodeLost:
-    """Count the machine of a node that does not answer as dead; its tasks may start elsewhere."""
+    """Declare an unreachable machine lost, by one of its nodes; its tasks restart elsewhere."""
     site, actor = caller(request)
     lost = node_cordon.declare_lost(site, actor, node, backend)
     return NodeLost(lost.backend, lost.machine, list(lost.nodes), lost.tasks)

@@ -64,7 +64,7 @@ def list_users(
     id_prefix: FromQuery[str] = "",
     roles: FromQuery[list[str] | None] = None,
 ) -> UserList:
-    """Users by name: all, or by the beginning of their names or by their roles."""
+    """Users, sorted by name; can be filtered by name prefix and by role."""
     site, actor = caller(request)
     found: dict[str, User] = {}
     for role in roles or (None,):
@@ -87,21 +87,21 @@ def create_user(request: Visit, data: JSONBody[CreateUser]) -> UserAnswer:
 
 @route("GET", _USER, Action.USER_READ)
 def get_user(request: Visit, user: FromPath[str]) -> UserAnswer:
-    """One user with the roles that were given."""
+    """One user with the granted roles."""
     site, actor = caller(request)
     return _user(users.get_user(site, actor, user))
 
 
 @route("PATCH", _USER, Action.USER_UPDATE)
 def change_user(request: Visit, user: FromPath[str], data: JSONBody[ChangeRoles]) -> UserAnswer:
-    """Grant and revoke roles, also those of the user's tokens."""
+    """Grant and revoke roles of a user and of the user's tokens."""
     site, actor = caller(request)
     return _user(users.change_roles(site, actor, user, data.add, data.remove))
 
 
 @route("DELETE", _USER, Action.USER_UPDATE)
 def delete_user(request: Visit, user: FromPath[str]) -> None:
-    """Remove a user with roles, tokens and credentials."""
+    """Delete a user, and the user's roles, tokens and credentials."""
     site, actor = caller(request)
     users.delete_user(site, actor, user)
 
@@ -118,7 +118,7 @@ def give_role(request: Visit, user: FromPath[str], data: JSONBody[RoleName]) -> 
 
 @route("DELETE", f"{_USER}/roles/{{role:str}}", Action.USER_UPDATE)
 def take_role(request: Visit, user: FromPath[str], role: FromPath[str]) -> UserAnswer:
-    """Revoke a role of a user."""
+    """Revoke a user's role."""
     site, actor = caller(request)
     return _user(users.change_roles(site, actor, user, remove=(role,)))
 
@@ -136,7 +136,7 @@ def users_of_role(request: Visit, role: FromPath[str]) -> RoleUsers:
 
 @route("POST", "/api/auth/roles/{role:str}/users", Action.USER_UPDATE)
 def give_role_to(request: Visit, role: FromPath[str], data: JSONBody[GiveRole]) -> RoleGiven:
-    """Grant a role to several users, and say to which it was not possible."""
+    """Grant a role to several users; also lists those that failed."""
     site, actor = caller(request)
     given = users.give_role(site, actor, role, data.user_ids)
     return RoleGiven(role, list(given.assigned), list(given.had), list(given.unknown))
@@ -144,7 +144,7 @@ def give_role_to(request: Visit, role: FromPath[str], data: JSONBody[GiveRole]) 
 
 @route("GET", f"{_USER}/roles", Action.USER_READ)
 def roles_of_user(request: Visit, user: FromPath[str]) -> UserRoles:
-    """The roles that a user was given."""
+    """The roles granted to a user."""
     site, actor = caller(request)
     return UserRoles(user, _user(users.get_user(site, actor, user)).roles)
 
@@ -154,7 +154,7 @@ def roles_of_user(request: Visit, user: FromPath[str]) -> UserRoles:
 
 @route("GET", _OWN, Action.TOKEN_READ)
 def list_tokens(request: Visit) -> list[TokenLine]:
-    """The user's own tokens, without their secrets."""
+    """The caller's tokens, without their secrets."""
     site, actor = caller(request)
     return [_token(each) for each in tokens.list_tokens(site, actor)]
 
@@ -178,14 +178,14 @@ def create_token(
 
 @route("DELETE", f"{_OWN}/{{token:str}}", Action.TOKEN_UPDATE)
 def delete_token(request: Visit, token: FromPath[str]) -> None:
-    """Revoke one of the user's own tokens."""
+    """Revoke one of the caller's tokens."""
     site, actor = caller(request)
     tokens.delete_token(site, actor, token)
 
 
 @route("GET", f"{_OWN}/{{token:str}}/roles", Action.TOKEN_READ)
 def token_roles(request: Visit, token: FromPath[str]) -> TokenRoles:
-    """The roles of one of the user's own tokens."""
+    """The roles of one of the caller's tokens."""
     site, actor = caller(request)
     found = tokens.get_token(site, actor, token)
     return _token_roles(found)
@@ -193,7 +193,7 @@ def token_roles(request: Visit, token: FromPath[str]) -> TokenRoles:
 
 @route("GET", _OTHERS, Action.USER_READ)
 def list_tokens_of(request: Visit, user: FromPath[str]) -> list[TokenLine]:
-    """The tokens of a user, without their secrets."""
+    """A user's tokens, without their secrets."""
     site, actor = caller(request)
     return [_token(each) for each in tokens.list_tokens(site, actor, user=user)]
 
@@ -223,7 +223,7 @@ def create_token_of(
 
 @route("GET", f"{_OTHERS}/{{token:str}}/roles", Action.USER_READ)
 def token_roles_of(request: Visit, user: FromPath[str], token: FromPath[str]) -> TokenRoles:
-    """The roles of a token of a user."""
+    """The roles of a user's token."""
     site, actor = caller(request)
     found = tokens.get_token(site, actor, token, user=user)
     return _token_roles(found)
@@ -231,7 +231,7 @@ def token_roles_of(request: Visit, user: FromPath[str], token: FromPath[str]) ->
 
 @route("DELETE", f"{_OTHERS}/{{token:str}}", Action.USER_UPDATE)
 def delete_token_of(request: Visit, user: FromPath[str], token: FromPath[str]) -> None:
-    """Revoke a token of a user."""
+    """Revoke a user's token."""
     site, actor = caller(request)
     tokens.delete_token(site, actor, token, user=user)
 

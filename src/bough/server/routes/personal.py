@@ -25,7 +25,7 @@ _CREDENTIAL = "/api/credentials/{credential:str}"
 
 @route("GET", _PROFILE, Action.PROFILE_READ)
 def get_profile(request: Visit) -> ProfileAnswer:
-    """The user's settings, pools and roles."""
+    """The caller's settings, pools and roles."""
     site, actor = caller(request)
     view = profiles.get_profile(site, actor)
     token = view.token
@@ -39,14 +39,14 @@ def get_profile(request: Visit) -> ProfileAnswer:
 
 @route("POST", _PROFILE, Action.PROFILE_UPDATE)
 def set_profile(request: Visit, data: JSONBody[dict[str, Json]]) -> None:
-    """Choose a default pool, or notifications."""
+    """Set the caller's default pool or notifications."""
     site, actor = caller(request)
     profiles.set_profile(site, actor, data)
 
 
 @route("GET", "/api/credentials", Action.CREDENTIAL_READ)
 def list_credentials(request: Visit) -> CredentialList:
-    """The user's credentials, without what is secret."""
+    """The caller's credentials, without their secrets."""
     site, actor = caller(request)
     return CredentialList([_line(each) for each in credentials.list_credentials(site, actor)])
 
@@ -55,7 +55,7 @@ def list_credentials(request: Visit) -> CredentialList:
 def set_credential(
     request: Visit, credential: FromPath[str], data: JSONBody[SetCredential]
 ) -> CredentialLine:
-    """Keep a secret for the user's workflows; it is never shown again."""
+    """Store a credential for the caller's workflows; its secret is never shown again."""
     site, actor = caller(request)
     kind, payload = _sent(data)
     return _line(credentials.set_credential(site, actor, credential, kind, payload))
@@ -63,7 +63,7 @@ def set_credential(
 
 @route("DELETE", _CREDENTIAL, Action.CREDENTIAL_UPDATE)
 def delete_credential(request: Visit, credential: FromPath[str]) -> CredentialList:
-    """Forget a secret."""
+    """Delete a credential."""
     site, actor = caller(request)
     return CredentialList([_line(credentials.delete_credential(site, actor, credential))])
 

@@ -46,7 +46,7 @@ _PLATFORM = "/api/configs/pool/{pool:str}/platform/{platform:str}"
 
 @route("GET", "/api/pool", Action.POOL_LIST)
 def list_pools(request: Visit) -> PoolList:
-    """All pools and their subpools, as users need them."""
+    """All pools and subpools, with what users need in order to submit."""
     site, actor = caller(request)
     views = pools.list_pools(site, actor, subpools=True)
     names = NodeSetNames([PoolName(view.name) for view in views])
@@ -57,7 +57,7 @@ def list_pools(request: Visit) -> PoolList:
 def pool_quotas(
     request: Visit, pools: FromQuery[list[str] | None] = None, all_pools: FromQuery[bool] = False
 ) -> PoolQuotas:
-    """What pools have and use. A pool brings its subpools along, a subpool comes alone.
+    """Quota and usage of pools. A pool comes with its subpools, a subpool alone.
 
     `can_start` is how many GPUs of HIGH and NORMAL can really start now, which may be less than is
     left of a quota; `drain` is what keeps a subpool open that is being deleted.
@@ -88,7 +88,7 @@ _SHOWN = _Shown()
 
 @route("GET", "/api/queues", Action.QUEUE_LIST)
 def list_queues(request: Visit) -> list[QueueUsage]:
-    """The quota tree with its hidden leaves, for administrators."""
+    """The whole quota tree, including the hidden leaf queues, for administrators."""
     site, actor = caller(request)
     engine: LoopView = request.app.state.engine
     return [
@@ -118,7 +118,7 @@ def list_queues(request: Visit) -> list[QueueUsage]:
 def list_configs(
     request: Visit, verbose: FromQuery[bool] = False, backend: FromQuery[str | None] = None
 ) -> PoolDocuments:
-    """What is configured for the pools; subpools are no configuration, and have their own path."""
+    """The configuration of all pools, without subpools, which have their own route."""
     site, actor = caller(request)
     views = pools.list_pools(site, actor, backend)
     return PoolDocuments({view.name: show_pool(view, verbose=verbose) for view in views})
@@ -128,7 +128,7 @@ def list_configs(
 def put_configs(
     request: Visit, data: JSONBody[PutConfigs], plan: FromQuery[bool] = False
 ) -> PoolsAnswer:
-    """Create pools, or replace their configuration; all of them, or none.
+    """Create pools or replace their configuration: all of them, or none.
 
     The answer names the workflows that cannot start any more, or only later. With `plan`, nothing
     is changed.
@@ -192,21 +192,21 @@ def patch_config(
 
 @route("PUT", "/api/configs/pool/{pool:str}/rename", Action.POOL_UPDATE, Scope.POOL)
 def rename_config(request: Visit, pool: FromPath[str], data: JSONBody[RenamePool]) -> None:
-    """Rename a pool; its workflows go with it."""
+    """Rename a pool; its workflows stay in it."""
     site, actor = caller(request)
     pools.rename_pool(site, actor, pool, data.new_name, read_note(data))
 
 
 @route("DELETE", "/api/configs/pool/{pool:str}", Action.POOL_DELETE, Scope.POOL)
 def delete_config(request: Visit, pool: FromPath[str]) -> None:
-    """Delete a pool without subpools and unfinished workflows."""
+    """Delete a pool; it must have no subpools and no unfinished workflows."""
     site, actor = caller(request)
     pools.delete_pool(site, actor, pool)
 
 
 @route("GET", "/api/configs/pool/{pool:str}/platform", Action.POOL_LIST)
 def list_platforms(request: Visit, pool: FromPath[str]) -> dict[str, PlatformConfig]:
-    """The platforms of a pool by name."""
+    """The platforms of a pool, by name."""
     return {name: platform_config(each) for name, each in _pool(request, pool).platforms.items()}
 
 

@@ -32,14 +32,14 @@ from bough.server.values import read_note, read_time_ms, time_text
 
 @route("GET", "/api/configs/role", Action.ROLE_READ)
 def list_roles(request: Visit) -> list[RoleAnswer]:
-    """The roles that administrators wrote; those of pools and `osmo-admin` are always there."""
+    """The custom roles; the roles of pools and `osmo-admin` are built in."""
     site, actor = caller(request)
     return [_role(role) for role in users.list_roles(site, actor)]
 
 
 @route("GET", "/api/configs/role/{role:str}", Action.ROLE_READ)
 def get_role(request: Visit, role: FromPath[str]) -> RoleAnswer:
-    """One role that an administrator wrote."""
+    """One custom role."""
     site, actor = caller(request)
     for each in users.list_roles(site, actor):
         if each.name == role:
@@ -49,7 +49,7 @@ def get_role(request: Visit, role: FromPath[str]) -> RoleAnswer:
 
 @route("PUT", "/api/configs/role", Action.ROLE_UPDATE)
 def put_roles(request: Visit, data: JSONBody[PutRoles]) -> list[RoleAnswer]:
-    """Write several roles, new or changed: all of them, or none."""
+    """Create or replace several roles: all of them, or none."""
     site, actor = caller(request)
     written = [_written(str(each.get("name") or ""), each) for each in data.configs]
     return [_role(role) for role in users.put_roles(site, actor, written, read_note(data))]
@@ -57,7 +57,7 @@ def put_roles(request: Visit, data: JSONBody[PutRoles]) -> list[RoleAnswer]:
 
 @route("PUT", "/api/configs/role/{role:str}", Action.ROLE_UPDATE)
 def put_role(request: Visit, role: FromPath[str], data: JSONBody[PutRole]) -> RoleAnswer:
-    """Write a role, new or changed."""
+    """Create or replace a role."""
     site, actor = caller(request)
     note = Note()
     written = Role(role, data.description, tuple(_statement(role, each) for each in data.policies))
@@ -68,7 +68,7 @@ def put_role(request: Visit, role: FromPath[str], data: JSONBody[PutRole]) -> Ro
 
 @route("DELETE", "/api/configs/role/{role:str}", Action.ROLE_UPDATE)
 def delete_role(request: Visit, role: FromPath[str]) -> None:
-    """Remove a role, and take it from all who have it."""
+    """Delete a role, and revoke it from everyone who has it."""
     site, actor = caller(request)
     users.delete_role(site, actor, role)
 
@@ -85,7 +85,7 @@ def config_history(
     limit: Limit = 20,
     offset: Offset = 0,
 ) -> ConfigHistory:
-    """How configuration was changed; with `at_timestamp`, the last change of each kind by then."""
+    """Changes of the configuration; with `at_timestamp`, the last one of each type by then."""
     site, actor = caller(request)
     types = tuple(_config_type(each) for each in config_types or ())
     at_ms = read_time_ms("at_timestamp", at_timestamp)
@@ -111,7 +111,7 @@ def config_history(
 def config_diff(
     request: Visit, config_type: FromQuery[str], first_revision: Number, second_revision: Number
 ) -> ConfigDiff:
-    """Two revisions of a kind, and what is different between them."""
+    """Two revisions of a config type, and how they differ."""
     site, actor = caller(request)
     kind = _config_type(config_type)
     first = history.config_at(site, actor, kind, first_revision)
@@ -122,7 +122,7 @@ def config_diff(
 
 @route("POST", "/api/configs/history/rollback", Action.CONFIG_UPDATE)
 def rollback(request: Visit, data: JSONBody[Rollback]) -> None:
-    """Restore pools, settings or the policy of a revision; subpools stay as they are."""
+    """Roll pools, settings or the policy back to a revision; subpools stay as they are."""
     site, actor = caller(request)
     note = Note(data.description or f"rolled back to revision {data.revision}", tuple(data.tags))
     kind = _config_type(data.config_type)
@@ -149,7 +149,7 @@ def rollback(request: Visit, data: JSONBody[Rollback]) -> None:
 def tag_revision(
     request: Visit, config_type: FromPath[str], revision: FromPath[int], data: JSONBody[ChangeTags]
 ) -> None:
-    """Add and remove tags of a change."""
+    """Add tags to a change, and remove tags from it."""
     site, actor = caller(request)
     kind = _config_type(config_type)
     add, remove = data.set_tags or (), data.delete_tags or ()
@@ -162,7 +162,7 @@ def tag_revision(
     Action.CONFIG_UPDATE,
 )
 def remove_revision(request: Visit, config_type: FromPath[str], revision: FromPath[int]) -> None:
-    """Take a change out of the history, but not the latest of its kind, nor one of a subpool."""
+    """Delete a change from the history; not the latest of its type, nor one of a subpool."""
     site, actor = caller(request)
     history.remove_revision(site, actor, _config_type(config_type), revision)
 
@@ -175,7 +175,7 @@ def list_audit(
     before: OptionalNumber = None,
     limit: Limit = 100,
 ) -> AuditPage:
-    """Who changed what, the latest first; `before` is the number of the last one that is known."""
+    """Who changed what, newest first; with `before`, only entries with a lower number."""
     site, actor = caller(request)
     found = history.list_audit(site, actor, subject=subject, who=user, before=before, limit=limit)
     return AuditPage([_audit_line(each) for each in found])
@@ -183,7 +183,7 @@ def list_audit(
 
 @route("GET", "/api/kube/drift", Action.AUDIT_READ)
 def list_drift(request: Visit) -> DriftAnswer:
-    """What others changed in clusters whose queues follow Bough's, and what cannot be repaired."""
+    """Changes by others to the queues that Bough keeps in clusters, and what it cannot repair."""
     site, actor = caller(request)
     return DriftAnswer(
         [

@@ -30,7 +30,7 @@ def list_results(
     after: FromQuery[str] = "",
     limit: Limit = 1_000,
 ) -> ResultPage:
-    """The files that a completed task left in `{{output}}`, after a path, in order."""
+    """A page of the files in a completed task's `{{output}}`, in order, after a given path."""
     found = _results(request, workflow, task_name).files(after, limit)
     files = [
         ResultFile(each.path, each.size_bytes, each.version, time_text(each.modified_ms) or "")
@@ -48,7 +48,7 @@ def read_result(
     offset: Offset = 0,
     version: FromQuery[str | None] = None,
 ) -> ResultPart:
-    """A part of such a file, from an offset on, with its checksum.
+    """Part of a result file, starting at an offset, with its checksum.
 
     A file that is not of the version any more is refused.
     """

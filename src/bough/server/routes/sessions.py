@@ -49,7 +49,7 @@ def exec_task(
     entry_command: FromQuery[str] = "",
     tty: FromQuery[bool] = True,
 ) -> RouterAnswer:
-    """A session in which a command runs beside a task; without `tty` it has no terminal."""
+    """Open an exec session in a task; without `tty`, the command gets no terminal."""
     wanted = SessionRequest(SessionKind.EXEC, _split(entry_command), terminal=tty)
     (found,) = _offer(request, workflow, wanted, task=task).values()
     return found
@@ -68,7 +68,7 @@ def exec_group(
     entry_command: FromQuery[str] = "",
     tty: FromQuery[bool] = True,
 ) -> dict[str, RouterAnswer]:
-    """Such a session for each task of a group that runs, by the names of the tasks."""
+    """Open an exec session in each running task of a group; keyed by task name."""
     wanted = SessionRequest(SessionKind.EXEC, _split(entry_command), terminal=tty)
     return _offer(request, workflow, wanted, group=group)
 
@@ -86,7 +86,7 @@ def port_forward(
     task_ports: Ports = None,
     use_udp: FromQuery[bool] = False,
 ) -> list[RouterAnswer]:
-    """A session for each of some ports of a task."""
+    """Open a session for each requested port of a task."""
     ports = task_ports or []
     if not ports or len(ports) > _MOST_PORTS:
         raise Invalid(f"task_ports: 1 to {_MOST_PORTS} ports are possible, not {len(ports)}.")
@@ -107,7 +107,7 @@ def port_forward(
     Scope.OWN_WORKFLOW,
 )
 def rsync_task(request: Visit, workflow: FromPath[str], task: FromPath[str]) -> RouterAnswer:
-    """A session with rsync in a task."""
+    """Open an rsync session in a task."""
     (found,) = _offer(request, workflow, SessionRequest(SessionKind.RSYNC), task=task).values()
     return found
 
@@ -129,7 +129,7 @@ def _websocket(name: str, action: Action) -> Callable[[Handler], Declared]:
 async def connect_exec(
     request: Visit, workflow: FromPath[str], key: FromPath[str]
 ) -> Response[str]:
-    """The websocket of a command."""
+    """The websocket of an exec session."""
     return await _connect(request, SessionKind.EXEC, workflow, key)
 
 
@@ -137,7 +137,7 @@ async def connect_exec(
 async def connect_port(
     request: Visit, workflow: FromPath[str], key: FromPath[str]
 ) -> Response[str]:
-    """The websocket of a forwarded port, or of one connection to it."""
+    """The websocket of a forwarded port, or of a single connection to it."""
     return await _connect(request, SessionKind.PORT_FORWARD, workflow, key)
 
 
@@ -145,20 +145,20 @@ async def connect_port(
 async def connect_rsync(
     request: Visit, workflow: FromPath[str], key: FromPath[str]
 ) -> Response[str]:
-    """The websocket of rsync, or of one connection to it."""
+    """The websocket of an rsync session, or of a single connection to it."""
     return await _connect(request, SessionKind.RSYNC, workflow, key)
 
 
 @route("GET", f"{_ROUTER}/version", Action.SYSTEM_VERSION)
 def router_version(request: Visit) -> VersionAnswer:
-    """The version of what serves sessions, which is the server."""
+    """The version of the router, which is that of the server."""
     del request
     return VersionAnswer(*VERSION.split(".")[:3])
 
 
 @route("GET", "/api/plugins/configs", Action.PROFILE_READ)
 def plugin_configs(request: Visit) -> PluginConfigs:
-    """What clients must know of parts that a site may have or not."""
+    """Which optional features this site has, for clients."""
     del request
     paths = {name: RsyncPath(path, writable=True) for name, path in _PATHS.items()}
     return PluginConfigs(RsyncConfig(enabled=True, allowed_paths=paths))

@@ -47,7 +47,7 @@ async def workflow_logs(
     last_n_lines: OptionalNumber = None,
     follow: FromQuery[bool] = True,
 ) -> Stream:
-    """What its tasks wrote, in the order of time, until it ends or, without `follow`, until now."""
+    """The output of a workflow's tasks, by time; followed until it ends, unless `follow=false`."""
     wanted = LogSelection(task_name or None, retry_id, last_lines=last_n_lines)
     return await _logs(request, workflow, wanted, follow=follow)
 
@@ -61,7 +61,7 @@ async def workflow_error_logs(
     last_n_lines: OptionalNumber = None,
     follow: FromQuery[bool] = True,
 ) -> Stream:
-    """What its tasks wrote to standard error, as with the logs."""
+    """The standard error of a workflow's tasks, streamed like the logs."""
     wanted = LogSelection(task_name or None, retry_id, errors=True, last_lines=last_n_lines)
     return await _logs(request, workflow, wanted, follow=follow)
 
@@ -74,7 +74,7 @@ async def workflow_events(
     retry_id: OptionalNumber = None,
     follow: FromQuery[bool] = True,
 ) -> Stream:
-    """What happened to it, in order, until it ends or, without `follow`, until now."""
+    """The events of a workflow, in order; followed until it ends, unless `follow=false`."""
     reader = _EventTexts(request, workflow, task_name or None, retry_id)
     count_stream(request)
     await _in_thread(reader.open)
@@ -85,7 +85,7 @@ async def workflow_events(
 def workflow_spec(
     request: Visit, workflow: FromPath[str], use_template: FromQuery[bool] = False
 ) -> Stream:
-    """The spec as it was submitted, rendered or before that."""
+    """The submitted spec of a workflow: rendered, or the template."""
     site, actor = caller(request)
     text = query.get_spec(site, actor, workflow, template=use_template)
     # In one piece, which is dropped as soon as it is sent.

@@ -23,7 +23,7 @@ _ONE = "/api/configs/pool/{pool:str}/subpool/{subpool:str}"
 def list_subpools(
     request: Visit, pool: FromPath[str], include_archived: FromQuery[bool] = False
 ) -> SubpoolList:
-    """The subpools of a pool, by name; archived ones only if they are asked for."""
+    """The subpools of a pool, sorted by name; archived ones only on request."""
     site, actor = caller(request)
     views = subpools.list_subpools(site, actor, pool, include_archived=include_archived)
     return SubpoolList([show_pool(view) for view in views])
@@ -36,7 +36,7 @@ def create_subpool(
     data: JSONBody[CreateSubpool],
     plan: FromQuery[bool] = False,
 ) -> Response[SubpoolAnswer]:
-    """Give a part of a pool to a new subpool, or to one that was archived.
+    """Create a subpool from part of a pool's quota, or reactivate an archived one.
 
     The answer names the workflows that cannot start any more, or only later. With `plan`, nothing
     is changed.
@@ -48,7 +48,7 @@ def create_subpool(
 
 @route("GET", _ONE, Action.SUBPOOL_READ, Scope.POOL)
 def get_subpool(request: Visit, pool: FromPath[str], subpool: FromPath[str]) -> PoolDocument:
-    """One subpool, whatever its state; `drain` says what keeps one open that is being deleted."""
+    """One subpool in any state; while it is being deleted, `drain` lists what is unfinished."""
     site, actor = caller(request)
     return show_pool(subpools.get_subpool(site, actor, pool, subpool))
 
@@ -61,7 +61,7 @@ def update_subpool(
     data: JSONBody[dict[str, Json]],
     plan: FromQuery[bool] = False,
 ) -> SubpoolAnswer:
-    """Change the quota, which is all that can be changed; a decrease ends nothing.
+    """Change the quota of a subpool; a decrease stops no running workflow.
 
     The answer names the workflows that cannot start any more, or only later. With `plan`, nothing
     is changed.
@@ -74,7 +74,7 @@ def update_subpool(
 def delete_subpool(
     request: Visit, pool: FromPath[str], subpool: FromPath[str], plan: FromQuery[bool] = False
 ) -> SubpoolAnswer:
-    """Give the quota back at once; the subpool is archived when nothing is left in it.
+    """Delete a subpool: its quota returns to the pool at once; archived once it is empty.
 
     The answer names the workflows that cannot start any more, or only later. With `plan`, nothing
     is changed.
@@ -85,7 +85,7 @@ def delete_subpool(
 
 @route("GET", f"{_ONE}/history", Action.SUBPOOL_READ, Scope.POOL)
 def subpool_history(request: Visit, pool: FromPath[str], subpool: FromPath[str]) -> ConfigHistory:
-    """All changes in order, including those before it was archived."""
+    """All changes of a subpool in order, including those before it was archived."""
     site, actor = caller(request)
     found = subpools.subpool_history(site, actor, pool, subpool)
     return ConfigHistory([config_revision(each) for each in found])

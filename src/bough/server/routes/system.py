@@ -44,7 +44,7 @@ def version(request: Visit) -> VersionAnswer:
 
 @route("GET", "/client/version", Action.SYSTEM_VERSION, answer=VersionAnswer)
 def client_version(request: Visit) -> Response[VersionAnswer] | Response[str]:
-    """The version that a client should have: that of the server, unless another one is set."""
+    """The version that clients should have (default: the version of the server)."""
     newest = newest_version(caller(request)[0])
     if "text/plain" in request.headers.get("accept", ""):
         return Response(newest, media_type=MediaType.TEXT)
@@ -58,7 +58,7 @@ def _version(text: str = VERSION) -> VersionAnswer:
 
 @route("GET", "/api/server-key", Action.SYSTEM_VERSION)
 async def server_key(request: Visit, challenge: FromQuery[str]) -> ServerKeyAnswer:
-    """Prove that this is the server that people logged in to: it signs what a client sends."""
+    """Prove the server's identity: it signs a challenge from the client with its key."""
     # As the server sees it: behind a proxy it is another one than the client's.
     host, port = request.scope.get("server") or ("", 0)
     key: ServerKey = request.app.state.server_key
@@ -67,7 +67,7 @@ async def server_key(request: Visit, challenge: FromQuery[str]) -> ServerKeyAnsw
 
 @route("GET", "/health", Action.SYSTEM_HEALTH)
 def health(request: Visit) -> HealthAnswer:
-    """Whether the server can answer: the database does. What does not work is among the reasons."""
+    """Whether the server and its database answer; `reasons` lists what does not work."""
     site, _ = caller(request)
     engine: LoopView = request.app.state.engine
     history.last_event(site)
@@ -80,7 +80,7 @@ def health(request: Visit) -> HealthAnswer:
 
 @route("GET", "/metrics", Action.METRICS_READ, media_type=MediaType.TEXT)
 def metrics(request: Visit) -> Response[str]:
-    """Numbers for Prometheus."""
+    """Metrics for Prometheus."""
     return Response(request.app.state.gauges.text(request.user), media_type=_PROMETHEUS)
 
 
@@ -93,7 +93,7 @@ def openapi(request: Visit) -> dict[str, Json]:
 
 @route("GET", "/api/events", Action.EVENT_READ)
 async def events(request: Visit, after: OptionalNumber = None) -> Stream:
-    """Everything that happens from now on, or after an event by its number, as it happens."""
+    """A stream of events, from now on or after the event with a given number."""
     sent = request.headers.get("last-event-id")
     if after is None and sent is not None:
         # Other scripts have digits, too; and a number can be too long to be read at all.

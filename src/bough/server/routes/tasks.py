@@ -43,7 +43,7 @@ def list_tasks(
     limit: WorkLimit = 20,
     offset: Offset = 0,
 ) -> TaskList:
-    """Tasks, or what they ask for together; the newest `limit`, then in the order asked for."""
+    """The newest `limit` tasks in the requested order, or the sums of their requests."""
     site, actor = caller(request)
     adds_up = summary or aggregate_by_workflow
     elsewhere = bool(nodes or workflow_id)
@@ -77,7 +77,7 @@ def get_task(request: Visit, workflow: FromPath[str], task: FromPath[str]) -> Ta
 
 @route("GET", "/api/users", Action.WORKFLOW_LIST)
 def list_submitters(request: Visit) -> list[str]:
-    """The users who have submitted a workflow, by name."""
+    """The users who have submitted a workflow, sorted by name."""
     site, actor = caller(request)
     return query.list_submitters(site, actor)
 
@@ -119,7 +119,7 @@ def _summary(held: Held) -> TaskSummary:
 
 @route("GET", "/api/tag", Action.WORKFLOW_LIST)
 def list_tags(request: Visit) -> TagList:
-    """The tags that workflows have."""
+    """The tags that are in use on workflows."""
     site, actor = caller(request)
     return TagList(query.list_tags(site, actor))
 

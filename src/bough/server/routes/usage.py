@@ -19,7 +19,7 @@ def get_usage(
     until: FromQuery[str | None] = None,
     by: FromQuery[By] = By.POOL,
 ) -> UsageReport:
-    """GPU-hours from a time on, or of the last days or hours, by pool or by user."""
+    """GPU-hours by pool or by user, since a time or over the last days or hours."""
     site, actor = caller(request)
     now_ms = site.clock.now_ms()
     since_ms = read_moment_ms("since", since, now_ms)

@@ -68,7 +68,7 @@ def submit(
     app_version: OptionalNumber = None,
     upload: FromQuery[str | None] = None,
 ) -> Submission:
-    """Submit a workflow, or one that was submitted before; what is accepted is kept.
+    """Submit a workflow, new or by the ID of an earlier one; if accepted, it is stored.
 
     `upload` is a folder of a pool's data, `bough://POOL/path`, which every task finds in its
     working folder.
@@ -125,7 +125,7 @@ def submit(
     Scope.POOL,
 )
 def restart(request: Visit, pool: FromPath[str], workflow: FromPath[str]) -> Submission:
-    """Submit a failed workflow again, without the groups that were completed."""
+    """Submit a failed workflow again, without its completed groups."""
     site, actor = caller(request)
     return _submission(Links(request), submission.restart(site, actor, workflow, pool))
 
@@ -152,7 +152,7 @@ def list_workflows(
     limit: WorkLimit = 20,
     offset: Offset = 0,
 ) -> WorkflowPage:
-    """A page of workflows: the user's own, unless others are asked for.
+    """A page of workflows: by default the caller's own.
 
     `label` is `key` or `key=value`, with `*` for any text and `(a|b)` for either in the value.
     Elements of arrays are workflows, too; `elements=false` leaves them out, `array` asks for those
@@ -194,7 +194,7 @@ def list_arrays(
     limit: Limit = 20,
     offset: Offset = 0,
 ) -> ArrayPage:
-    """A page of arrays, the newest first: the user's own, unless others are asked for."""
+    """A page of arrays, newest first: by default the caller's own."""
     site, actor = caller(request)
     chosen = chosen_pools(site, actor, pools, all_pools=all_pools)
     wanted = () if all_users else tuple(users or (actor.name,))
@@ -216,7 +216,7 @@ def get_workflow(
     verbose: FromQuery[bool] = False,
     skip_groups: FromQuery[bool] = False,
 ) -> WorkflowDocument:
-    """One workflow, by identifier or uuid; with all attempts of its tasks if asked for."""
+    """One workflow, by identifier or uuid; on request with all attempts of its tasks."""
     site, actor = caller(request)
     view = query.get_workflow(site, actor, workflow, every_attempt=verbose)
     if skip_groups:
@@ -228,7 +228,7 @@ def get_workflow(
 def update_workflow(
     request: Visit, workflow: FromPath[str], data: JSONBody[UpdateWorkflow]
 ) -> WorkflowDocument:
-    """Let a workflow that holds no GPUs wait in another pool, or with another priority.
+    """Change the pool or the priority of a workflow that holds no GPUs.
 
     It is checked as a submission to that pool, and keeps its submit time.
     """
@@ -246,7 +246,7 @@ def cancel(
     message: FromQuery[str] = "",
     force: FromQuery[bool] = False,
 ) -> WorkflowName:
-    """End a workflow, or an array with all its elements. What is on a node is told to end."""
+    """Cancel a workflow, or an array with all its elements; running tasks are stopped."""
     site, actor = caller(request)
     return WorkflowName(arrays.cancel(site, actor, workflow, message=message, force=force))
 
@@ -258,7 +258,7 @@ def tag(
     add: FromQuery[list[str] | None] = None,
     remove: FromQuery[list[str] | None] = None,
 ) -> None:
-    """Add and remove tags."""
+    """Add tags to a workflow, and remove tags from it."""
     site, actor = caller(request)
     query.tag(site, actor, workflow, add or (), remove or ())
 
@@ -270,7 +270,7 @@ def why(
     remedies: FromQuery[bool] = False,
     queues: FromQuery[bool] = False,
 ) -> WhyAnswer:
-    """Why it waits, group by group, with certificates; what runs; what would help, if asked for."""
+    """Why a workflow waits, for each group, with certificates; on request, what would help."""
     explainer: Explainer = request.app.state.explainer
     found = explainer.explain(request.user, workflow, with_remedies=remedies, queues=queues)
     name, status = found.workflow.workflow_id, found.workflow.status
