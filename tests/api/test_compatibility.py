@@ -319,3 +319,16 @@ def _moment(at_ms: int) -> str:
     """As OSMO's client writes a time."""
     at = datetime.fromtimestamp(at_ms / 1_000, UTC).replace(tzinfo=None)
     return at.isoformat(sep=" ", timespec="microseconds")
+
+
+def test_an_overview_that_is_opened_without_an_interface_names_the_command_that_shows_it(team):
+    name = team.submit(1)
+    overview = team.get(f"/api/workflow/{name}")["overview"]
+    path = overview[overview.index("/workflows/") :]
+    opened, first = team.ask("GET", path, user=None), team.ask("GET", "/", user=None)
+    assert (404, 404) == (opened.status_code, first.status_code)
+    assert (
+        f"This server has no web pages; `bough workflow query {name}` shows more in a terminal."
+    ) == opened.json()["hint"]
+    assert "`bough --help`" in first.json()["hint"]
+    assert "" == team.ask("GET", "/api/none").json()["hint"]

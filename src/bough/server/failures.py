@@ -69,6 +69,7 @@ def answer_http(_request: Visit, error: HTTPException) -> Response[ErrorBody]:
         message=message.replace("..", "."),
         error_code=USER,
         code=_CODES.get(status, "invalid"),
+        hint=_without_pages(_request.url.path) if status == HTTPStatus.NOT_FOUND else "",
         details=details,
     )
     return Response(body, status_code=status, headers=error.headers)
@@ -92,6 +93,15 @@ def answer_bug(request: Visit, error: Exception) -> Response[ErrorBody]:
         code="broken",
     )
     return Response(body, status_code=HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def _without_pages(path: str) -> str:
+    """What helps people who open this server, or the overview of a workflow, in a browser."""
+    if path.startswith("/api/"):
+        return ""
+    workflow = path.removeprefix("/workflows/")
+    command = f"bough workflow query {workflow}" if workflow != path else "bough --help"
+    return f"This server has no web pages; `{command}` shows more in a terminal."
 
 
 def _too_large(request: Visit) -> str:
