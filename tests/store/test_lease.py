@@ -144,6 +144,18 @@ def test_a_server_that_is_frozen_alone_goes_on_under_its_number(database, store)
         assert 1 == written(store)
 
 
+def test_orders_go_on_where_no_beat_could_be_written_and_no_other_server_took_the_lease(
+    lease, monkeypatch
+):
+    for name, seconds in (("BEAT_S", 600.0), ("LOOK_S", 600.0), ("EXPIRY_S", 0.6)):
+        monkeypatch.setattr(lease_module, name, seconds)
+    assert lease.held()
+    first = lease.leadership()
+    time.sleep(0.2)
+    second = lease.leadership()
+    assert (first.number, True) == (second.number, second.until_ms > first.until_ms)
+
+
 @pytest.mark.parametrize("moment", ["", " after a batch", " within a batch", " without reading"])
 def test_what_a_frozen_server_has_begun_to_write_is_taken_from_it(moment, database, store, lease):
     """PostgreSQL ends its transaction; SQLite has one file, and waits for it."""

@@ -84,17 +84,21 @@ class Lease:
             if self._number is not None and now_ms() < self._until_ms:
                 return True
             self._start_thread()
-            try:
-                if self._number is not None and self._renew():
-                    return True
-                return self._take()
-            except (SQLAlchemyError, Unavailable, OSError):
-                # The database is away: nothing is known of the lease.
-                return False
+            # Where the database is away, nothing is known of the lease.
+            with suppress(SQLAlchemyError, Unavailable, OSError):
+                return self._renew() or self._take()
+            return False
 
     def leadership(self) -> Leadership:
-        """The number of this server's lease, and until when it certainly has it."""
+        """The number of this server's lease, and until when it certainly has it.
+
+        On SQLite no beat can be written while a large plan is, so the lease may have expired
+        without another server that took it: then it is renewed now.
+        """
         with self._lock:
+            if self._number is not None and now_ms() >= self._until_ms:
+                with suppress(SQLAlchemyError, Unavailable, OSError):
+                    self._renew()
             if self._number is None or now_ms() >= self._until_ms:
                 raise NotLeading
             return Leadership(self._number, self._until_ms)
