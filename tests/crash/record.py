@@ -11,9 +11,8 @@ from bough.model.pool import Pool
 from bough.model.record import StoredEvent
 from bough.model.subpool import Subpool
 from bough.model.workflow import Group, Task, Workflow
-from bough.store import Store
+from bough.store import Store, event_order
 from bough.store import pools as pool_store
-from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 from bough.store.schema import OUTBOX
@@ -67,7 +66,7 @@ def _read(connection: sa.Connection) -> Record:
         for task in task_store.tasks_of(connection, part):
             tasks[task.workflow_uuid].append(task)
     events: dict[str, list[StoredEvent]] = {}
-    for event in record_store.events_after(connection, 0, limit=_MANY):
+    for event in event_order.events_after(connection, 0, limit=_MANY):
         events.setdefault(event.subject, []).append(event)
     return Record(
         workflows={each.workflow_id: each for each in found},

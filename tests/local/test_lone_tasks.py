@@ -92,11 +92,11 @@ def test_one_that_ends_at_once_has_a_time_at_which_it_started(sealed: Bench) -> 
         assert state.begun.started_ms is not None
 
 
-def test_a_file_of_the_search_path_that_is_no_program_is_told(sealed: Bench) -> None:
+@pytest.mark.parametrize("path", ["/nowhere:/osmo/work:/usr/bin", ":/usr/bin", ""])
+def test_a_file_of_the_search_path_that_is_no_program_is_told(sealed: Bench, path: str) -> None:
+    """A folder without a name is the one that the task is in."""
     attempt = sealed.run(
-        "tool",
-        files=(FileSpec("tool", "not a program"),),
-        environment={"PATH": "/nowhere:/osmo/work:/usr/bin"},
+        "tool", files=(FileSpec("tool", "not a program"),), environment={"PATH": path}
     )
     seen = sealed.wait_over(attempt)
     assert Sight.UNSTARTABLE is seen.sight

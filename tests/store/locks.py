@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -49,15 +50,13 @@ class LockWatch:
     def __init__(self) -> None:
         self.faults: list[str] = []
         self.locked: set[str] = set()
-        self._open: dict[int, list[str]] = {}
+        #: By connection and thread: on SQLite one commit may have several writers, each in a thread
+        #: of its own and one after the other, so that none of them waits for a lock of another.
+        self._open: dict[tuple[int, int], list[str]] = {}
 
     def begin(self, connection: sa.Connection) -> None:
-        self._open[id(connection.connection.dbapi_connection)] = []
-
-    def savepoint(self, connection: sa.Connection, _name: str) -> None:
-        """The next writer of a batch: SQLite has one writer at a time, and several in a commit."""
-        if connection.dialect.name == "sqlite":
-            self.begin(connection)
+        begun = id(connection.connection.dbapi_connection)
+        self._open = {each: had for each, had in self._open.items() if each[0] != begun}
 
     def statement(
         self, connection: sa.Connection, _cursor: Any, text: str, values: Any, *_more: Any
@@ -70,7 +69,8 @@ class LockWatch:
             # that SQLite does not have.
             return
         what = _named(found[1] or found[2], values)
-        had = self._open.setdefault(id(connection.connection.dbapi_connection), [])
+        writer = id(connection.connection.dbapi_connection), threading.get_ident()
+        had = self._open.setdefault(writer, [])
         self.locked.add(what)
         if what not in _RANKS:
             self.faults.append(f"{what} has no place in the order")
@@ -87,7 +87,6 @@ def watching(engine: sa.Engine) -> Iterator[LockWatch]:
     watch = LockWatch()
     listeners = (
         ("begin", watch.begin),
-        ("savepoint", watch.savepoint),
         ("before_cursor_execute", watch.statement),
     )
     for name, listener in listeners:

@@ -24,6 +24,7 @@ from tests.store.usecases import (
     By,
     Filter,
     archive,
+    event_order,
     get_usage,
     history_export,
     pools,
@@ -311,7 +312,7 @@ def test_what_is_dropped_leaves_its_gpu_hours_events_and_name(team):
         assert {each.workflow_id} <= rows(team)[1]
         assert each.workflow_id not in pages(team, until_ms)
     with team.site.store.read() as connection:
-        assert record_store.events_after(connection, 0, subject=fresh.workflow_id)
+        assert event_order.events_after(connection, 0, subject=fresh.workflow_id)
         (entry,) = record_store.list_audit(connection, subject="history")
     assert ("history:Drop", 2) == (entry.action, entry.after["dropped"])
 

@@ -10,7 +10,7 @@ from bough.model.gang import SubGroup
 from bough.model.record import EventKind
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, Workflow, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
-from tests.store.usecases import Scheduler, Written, policy, pools, record_store
+from tests.store.usecases import Scheduler, Written, event_order, policy, pools
 from tests.store.world import World, big_node, job
 
 LOW = Priority.LOW
@@ -46,7 +46,7 @@ def submit_low(world: World, pool: str, spec: WorkflowSpec) -> Workflow:
 def preempted(world: World) -> list[tuple[str, str]]:
     """Which workflow was preempted by which rule, in order."""
     with world.site.store.read() as connection:
-        events = record_store.events_after(connection, 0, limit=5_000)
+        events = event_order.events_after(connection, 0, limit=5_000)
     return [(e.subject, e.data["rule"]) for e in events if e.kind is EventKind.PREEMPTED]
 
 

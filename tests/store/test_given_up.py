@@ -58,7 +58,7 @@ def test_work_that_was_idle_for_too_long_is_done_again(store, monkeypatch):
     """As that of a server on a machine with no time for it: PostgreSQL takes its locks away."""
     if store.is_sqlite:
         return
-    monkeypatch.setattr(database_module, "_NOT_IDLE", _IDLE.format("100ms"))
+    monkeypatch.setattr(database_module, "_BEGIN_WRITING", _IDLE.format("100ms"))
     tries: list[int] = []
 
     @again_if_given_up
@@ -67,7 +67,7 @@ def test_work_that_was_idle_for_too_long_is_done_again(store, monkeypatch):
             tries.append(raise_counter(connection, "a"))
             if len(tries) == 1:
                 _await_end_of_transaction(store, connection)
-                monkeypatch.setattr(database_module, "_NOT_IDLE", _IDLE.format("60s"))
+                monkeypatch.setattr(database_module, "_BEGIN_WRITING", _IDLE.format("60s"))
             raise_counter(connection, "a")
 
     count()
@@ -82,7 +82,7 @@ def test_a_migration_that_was_idle_for_too_long_is_made_again(databases, monkeyp
     store = databases.open(databases.make(migrated=False))
     if store.is_sqlite:
         return
-    monkeypatch.setattr(database_module, "_NOT_IDLE", _IDLE.format("100ms"))
+    monkeypatch.setattr(database_module, "_BEGIN_WRITING", _IDLE.format("100ms"))
     tries: list[str] = []
     migrate = migration.migrate
 
@@ -90,7 +90,7 @@ def test_a_migration_that_was_idle_for_too_long_is_made_again(databases, monkeyp
         tries.append(revision)
         if len(tries) == 1:
             _await_end_of_transaction(store, connection)
-            monkeypatch.setattr(database_module, "_NOT_IDLE", _IDLE.format("60s"))
+            monkeypatch.setattr(database_module, "_BEGIN_WRITING", _IDLE.format("60s"))
         return migrate(connection, revision)
 
     monkeypatch.setattr(migration, "migrate", slow)

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from bough.control.workflows.moving import move_workflow
 from bough.errors import BoughError, Conflict, Invalid
+from bough.store import write_batches
 from tests.store.locks import watching
 from tests.store.racers import at_once
 from tests.store.usecases import (
@@ -144,3 +145,29 @@ def test_every_writer_locks_in_the_order_that_is_written_down(crowded):
     assert {"pools", "the version", "nodes", "workflows", "task_groups"} <= watch.locked
     assert {"workflow_specs", "archived_workflows"} <= watch.locked
     assert [] == sorted(set(watch.faults))
+
+
+def test_writers_that_share_a_commit_have_an_order_each(store, monkeypatch):
+    """As the lease, whose thread writes now and then, and a request at the same moment."""
+    if not store.is_sqlite:
+        return
+    turns = store._turns
+    monkeypatch.setattr(write_batches, "LONGEST_S", 60)
+    turns._commit_s = 60.0
+    begun = threading.Event()
+
+    def first() -> None:
+        with store.write() as connection:
+            connection.exec_driver_sql("DELETE FROM profiles")
+            begun.set()
+            while not turns._waiting:
+                time.sleep(0.001)
+
+    def second() -> None:
+        begun.wait()
+        with store.write() as connection:
+            connection.exec_driver_sql("UPDATE leadership SET beat = beat + 1")
+
+    with watching(store.engine) as watch:
+        at_once(first, second)
+    assert ({"profiles", "leadership"}, []) == (watch.locked, watch.faults)

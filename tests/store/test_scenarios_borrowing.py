@@ -12,7 +12,7 @@ from bough.model.subpool import SubpoolState
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
 from tests.store.scheduling import cluster, later, statuses
-from tests.store.usecases import Filter, Scheduler, VirtualBackend, pools, query, record_store
+from tests.store.usecases import Filter, Scheduler, VirtualBackend, event_order, pools, query
 
 HIGH, NORMAL, LOW = Priority.HIGH, Priority.NORMAL, Priority.LOW
 
@@ -301,7 +301,7 @@ def test_an_eviction_says_for_which_gang_and_at_what_level(world):
     world.settle()
 
     with world.site.store.read() as connection:
-        events = record_store.events_after(connection, 0)
+        events = event_order.events_after(connection, 0)
     (event,) = [each for each in events if each.kind is EventKind.PREEMPTED]
     assert ("job-4", "reclaim", "job-5/group", "the whole cluster") == (
         event.subject,

@@ -37,7 +37,7 @@ from tests.store.world import World, big_node, job
 
 #: Without what begins and ends a transaction.
 MOST = 6
-_CONTROL = ("BEGIN", "SET LOCAL", "SAVEPOINT", "RELEASE", "COMMIT")
+_CONTROL = ("BEGIN", "SELECT set_config", "SAVEPOINT", "RELEASE", "COMMIT")
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from bough.control.workflows import archive, history_export, observations, query
 from bough.control.workflows.query import get_workflow
 from bough.control.workflows.submission import SubmitMode, restart, submit
 from bough.server.pool_documents import show_pool
-from bough.store import Store, records
+from bough.store import Store, event_order, records
 from bough.store import pools as pool_store
 from bough.store import records as record_store
 from bough.store import settings as setting_store
@@ -54,6 +54,7 @@ __all__ = [
     "authenticate",
     "cohorts",
     "credentials",
+    "event_order",
     "get_usage",
     "get_workflow",
     "history",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bough.kube import client as client_module
 from bough.kube import watching
 from bough.kube.back_off import BackOff
 from bough.kube.decoding import WatchEventKind
@@ -326,6 +327,120 @@ def test_while_it_does_not_get_on_it_says_why(tmp_path: Path) -> None:
         wait_for(lambda: follower.failure == "no rights")
         follower.stop()
     assert not follower.wait_until_listed(0)
+
+
+def set_back(exchange: Exchange, lists: list[int]) -> bool:
+    """Answer lists as an apiserver whose database was set back after the first; else whether it is
+    a watch of the first version."""
+    if "watch" in exchange.path:
+        return "resourceVersion=900&" in exchange.path
+    lists.append(len(lists))
+    version = "900" if len(lists) == 1 else "5"
+    exchange.answer({**EMPTY, "metadata": {"resourceVersion": version}})
+    return False
+
+
+def test_a_watch_that_falls_silent_lists_again_and_says_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An apiserver says nothing of versions up to one that it does not have yet."""
+    monkeypatch.setattr(client_module, "WATCH_SILENCE_S", 0.3)
+    over = threading.Event()
+    lists: list[int] = []
+
+    def answer(exchange: Exchange) -> None:
+        if set_back(exchange, lists):
+            exchange.begin_lines()
+            over.wait(SOON_S)
+        elif "watch" in exchange.path:
+            exchange.begin_lines()
+            exchange.event("ADDED", "a", 6)
+            while not over.wait(0.05):
+                exchange.event("BOOKMARK", "", 6)
+
+    heard: list[object] = []
+    with ScriptedApiserver(tmp_path, answer) as server:
+        follower = Follower(client_of(server), PODS, heard.append, back_off=BackOff(0.01, 0.01))
+        follower.start()
+        wait_for(lambda: len(heard) >= 3)
+        over.set()
+        follower.stop()
+    assert ["900", "5", "6"] == [event.version for event in heard]  # type: ignore[attr-defined]
+    warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert ["pods: nothing came for 0.3 s; listing again", "pods: goes on"] == warned
+
+
+def test_versions_that_go_back_make_it_list_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    over = threading.Event()
+    lists: list[int] = []
+
+    def answer(exchange: Exchange) -> None:
+        if set_back(exchange, lists):
+            exchange.begin_lines()
+            exchange.event("BOOKMARK", "", 4)
+            over.wait(SOON_S)
+        elif "watch" in exchange.path:
+            exchange.begin_lines()
+            exchange.event("BOOKMARK", "", 5)
+            exchange.event("ADDED", "a", 6)
+            over.wait(SOON_S)
+
+    heard: list[object] = []
+    with ScriptedApiserver(tmp_path, answer) as server:
+        follower = Follower(client_of(server), PODS, heard.append, back_off=BackOff(0.01, 0.01))
+        follower.start()
+        wait_for(lambda: len(heard) >= 3)
+        over.set()
+        follower.stop()
+    assert ["900", "5", "6"] == [event.version for event in heard]  # type: ignore[attr-defined]
+    assert "pods: listing again: versions went back from 900 to 4" in caplog.messages
+
+
+def test_a_list_that_gets_no_answer_is_tried_again_and_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    over = threading.Event()
+    lists: list[int] = []
+
+    def answer(exchange: Exchange) -> None:
+        if "watch" in exchange.path:
+            exchange.begin_lines()
+            over.wait(SOON_S)
+            return
+        lists.append(len(lists))
+        if len(lists) == 1:
+            over.wait(SOON_S)
+        exchange.answer(EMPTY)
+
+    with ScriptedApiserver(tmp_path, answer) as server:
+        client = client_of(server, timeout_s=0.5)
+        follower = Follower(client, PODS, lambda _: None, back_off=BackOff(0.01, 0.01))
+        follower.start()
+        assert follower.wait_until_listed(SOON_S)
+        over.set()
+        follower.stop()
+    assert any("pods: no answer from" in each for each in caplog.messages)
+
+
+def test_it_goes_on_where_the_end_of_a_kind_could_not_be_taken_in(tmp_path: Path) -> None:
+    heard: list[object] = []
+
+    def take(event: object) -> None:
+        heard.append(event)
+        if len(heard) == 1:
+            raise ZeroDivisionError
+
+    optional = PODS._replace(optional=True)
+    with ScriptedApiserver(tmp_path, lambda e: e.refuse(404, "NotFound")) as server:
+        follower = Follower(client_of(server), optional, take, back_off=BackOff(0.01, 0.01))
+        follower.start()
+        wait_for(lambda: len(heard) >= 2 or not follower.is_alive)
+        assert follower.is_alive
+        follower.stop()
+    assert [Relisted([], "")] * 2 == heard[:2]
 
 
 def test_waits_after_failures_double_up_to_a_bound_and_start_again_after_success() -> None:

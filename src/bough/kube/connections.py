@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from bough.kube.access import Access, KubeCredential
 from bough.kube.back_off import BackOff
-from bough.kube.failures import Busy, KubeRefused, Unreachable, read_refusal
+from bough.kube.failures import Busy, KubeRefused, Silent, Unreachable, read_refusal
 
 #: How long an idle connection is kept; apiservers keep it for minutes, proxies not so long.
 IDLE_S = 30.0
@@ -93,7 +93,7 @@ class Connections:
         except BaseException:
             connection.close()
             raise
-        return Stream(connection, response)
+        return Stream(connection, response, silence_s)
 
     def close(self) -> None:
         """Close idle connections."""
@@ -219,9 +219,12 @@ class Connections:
 class Stream:
     """An answer that is read as it arrives; another thread may call `close`."""
 
-    def __init__(self, connection: _Connection, response: http.client.HTTPResponse) -> None:
+    def __init__(
+        self, connection: _Connection, response: http.client.HTTPResponse, silence_s: float
+    ) -> None:
         self._connection = connection
         self._response = response
+        self._silence_s = silence_s
         self._closed = False
 
     def read(self) -> bytes:
@@ -231,6 +234,8 @@ class Stream:
         except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
             if self._closed:
                 return b""
+            if isinstance(error, TimeoutError):
+                raise Silent(f"nothing came for {self._silence_s:g} s") from None
             raise Unreachable(f"the connection was lost: {_told(error)}") from None
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ BoughError
     │   ├── Gone           410: the apiserver no longer knows this version; list again
     │   └── Busy           429: not now; nothing was done
     └── Unreachable    no answer came, so it may or may not have been done
+        └── Silent         a stream is open, and nothing came for too long
 """
 
 from __future__ import annotations
@@ -65,6 +66,10 @@ class Unreachable(KubeFailure):
         super().__init__(message)
         #: Whether the request may have reached the apiserver.
         self.sent = sent
+
+
+class Silent(Unreachable):
+    """A stream is open, and nothing came for too long."""
 
 
 class _RefusalStatus(msgspec.Struct):

@@ -7,7 +7,9 @@
 
 `heard` gets a `Relisted` first, and again whenever the apiserver no longer knows what came in
 between: objects that are not in it are gone. Between two of them it gets each `WatchEvent` once and
-in order. A watch that ends, breaks or falls silent continues from the last version.
+in order. A watch that ends or breaks continues from the last version. One that falls silent does
+not: an apiserver whose database was set back, as by a restored backup, knows nothing of a version
+that it does not have yet, and says nothing until it has. Nor does one whose versions go back.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from bough.kube.back_off import BackOff
 from bough.kube.client import KubeClient
 from bough.kube.connections import Stream
 from bough.kube.decoding import WatchEvent, WatchEventKind
-from bough.kube.failures import Gone, KubeNotFound
+from bough.kube.failures import Gone, KubeNotFound, Silent
 from bough.kube.objects import Kind
 
 T = TypeVar("T")
@@ -120,14 +122,15 @@ class Follower(Generic[T]):
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                self._follow()
+                self._follow_if_there()
             except Gone as gone:
                 logger.info("%s: listing again: %s", self._kind.plural, gone.message)
                 self._version = ""
                 # Not a failure; but wait, in case the apiserver answers every watch like this.
                 self._stopping.wait(self._back_off.wait_s())
-            except KubeNotFound as absent:
-                self._be_without(absent.message)
+            except Silent as silent:
+                self._version = ""
+                self._wait_after(f"{silent.message}; listing again")
             except BoughError as error:
                 self._wait_after(error.message)
             except Exception:
@@ -135,6 +138,12 @@ class Follower(Generic[T]):
                 logger.exception("%s: an event could not be processed", self._kind.plural)
                 self._version = ""
                 self._wait_after("what happened could not be taken in")
+
+    def _follow_if_there(self) -> None:
+        try:
+            self._follow()
+        except KubeNotFound as absent:
+            self._be_without(absent.message)
 
     def _be_without(self, message: str) -> None:
         """The apiserver does not know the kind, or no longer does."""
@@ -179,6 +188,8 @@ class Follower(Generic[T]):
                     return
                 if event.kind is not WatchEventKind.BOOKMARK:
                     self._heard(event)
+                elif _is_before(event.version, self._version):
+                    raise Gone(f"versions went back from {self._version} to {event.version}")
                 self._version = event.version
                 self._back_off.reset()
                 told = True
@@ -215,3 +226,8 @@ class Follower(Generic[T]):
             self._stream = stream
             if self._stopping.is_set():
                 stream.close()
+
+
+def _is_before(version: str, other: str) -> bool:
+    """Whether a version is lower than another; versions that are no numbers cannot be compared."""
+    return version.isdecimal() and other.isdecimal() and int(version) < int(other)

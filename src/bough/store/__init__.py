@@ -12,6 +12,7 @@
 - prepared: statements that are compiled once, for what runs most often
 - lease: which of several servers decides
 - notices: notices between servers that share a PostgreSQL database
+- event_order: following events by their numbers, so that none is passed over
 - changes: what has changed since the last look
 
 Named queries, functions that take a connection and return model types:

@@ -1,7 +1,8 @@
 """What has changed since the last look, by the events that every change writes with it.
 
 On SQLite events are numbered in the order in which they are kept. On PostgreSQL numbers are given
-before the commit, so there a reader goes by transactions: those that it did not see last time.
+before the commit, so there a reader goes by transactions: those that it did not see last time, from
+the number on that no earlier one can follow (`event_order`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.model.record import EventKind
-from bough.store.moments import OLDEST_OPEN
+from bough.store.event_order import SETTLED
 from bough.store.schema import EVENTS
 
 #: With more changes than this, reading everything is no slower.
@@ -21,7 +22,7 @@ MOST = 2_000
 
 _LAST = sa.select(sa.func.max(EVENTS.c.number))
 _LAST_AND_SEEN = sa.text(
-    f"SELECT (SELECT max(number) FROM events), txid_current_snapshot()::text, {OLDEST_OPEN}"  # noqa: S608
+    f"SELECT (SELECT max(number) FROM events), txid_current_snapshot()::text, {SETTLED}"  # noqa: S608
 )
 _LATER = (
     sa.select(EVENTS.c.kind, EVENTS.c.subject)
@@ -43,8 +44,8 @@ class Mark(msgspec.Struct, frozen=True):
 
     #: The highest number of an event that it saw.
     number: int
-    #: Every event that it did not see has a higher number; `None`: that is not known.
-    floor: int | None
+    #: Every event that it did not see has a higher number.
+    floor: int
     #: PostgreSQL's own words for the transactions that it saw.
     seen: str = ""
 
@@ -77,28 +78,14 @@ def look(
 def _look_postgresql(
     connection: sa.Connection, before: Mark | None
 ) -> tuple[Mark, frozenset[ChangedSubject] | None]:
-    last, seen, oldest_open = connection.execute(_LAST_AND_SEEN).one()
-    mark = Mark(last or 0, None, seen)
-    if oldest_open >= _next(seen):
-        # A transaction that is not seen has not begun to write, so none of its events has a number.
-        mark = msgspec.structs.replace(mark, floor=mark.number)
-    elif before is not None:
-        # Or had not begun to write then.
-        is_later = oldest_open >= _next(before.seen)
-        mark = msgspec.structs.replace(mark, floor=before.number if is_later else before.floor)
+    last, seen, settled = connection.execute(_LAST_AND_SEEN).one()
+    mark = Mark(last or 0, settled, seen)
     if before is None:
         return mark, None
     if seen == before.seen:
         return mark, frozenset()
-    if before.floor is None:
-        return mark, None
     values = {"floor": before.floor, "seen": before.seen}
     return mark, _changes(connection.execute(_UNSEEN, values).all())
-
-
-def _next(seen: str) -> int:
-    """The transaction that was the next to begin."""
-    return int(seen.split(":")[1])
 
 
 def _changes(rows: Sequence[Sequence[Any]]) -> frozenset[ChangedSubject] | None:

@@ -34,15 +34,20 @@ IDLE_S = 1.0
 #: How often work is tried that the database gives up.
 TRIES = 5
 #: PostgreSQL's codes of a transaction that it ends for others: a deadlock, a failed serialisation,
-#: and one whose server was idle for too long (`_NOT_IDLE`), which so never came to its commit.
+#: and one whose server was idle for too long (`_BEGIN_WRITING`), which so never came to its commit.
 _GIVEN_UP = ("40P01", "40001", "25P03")
 _SYNCHRONOUS = (
     "SELECT set_config('synchronous_commit', 'on', false) "
     "WHERE current_setting('synchronous_commit') = 'off'"
 )
 #: A server that is frozen while it writes has rows locked. PostgreSQL takes them from it, before
-#: another server may decide in its place; and servers see to it that it does (`END_FROZEN`).
-_NOT_IDLE = "SET LOCAL idle_in_transaction_session_timeout = '8s'"
+#: another server may decide in its place; and servers see to it that it does (`END_FROZEN`). And
+#: before a transaction has its own number, it notes the last number of an event (`event_order`).
+_BEGIN_WRITING = (
+    "SELECT set_config('idle_in_transaction_session_timeout', '8s', true), "
+    "set_config('bough.begun_after', "
+    "coalesce(pg_sequence_last_value(to_regclass('events_number_seq')), 0)::text, true)"
+)
 #: PostgreSQL's own timeout does not run within a batch of statements, nor after one until the next
 #: statement, nor while an answer is not taken. So what writes and has waited for its server for as
 #: long is ended by another one, by the clock of the database alone.
@@ -114,7 +119,7 @@ class Store:
                 yield connection
         else:
             with _our_errors(), self.engine.connect() as connection, connection.begin():
-                connection.exec_driver_sql(_NOT_IDLE)
+                connection.exec_driver_sql(_BEGIN_WRITING)
                 self._begin(connection)
                 yield connection
         _THREAD.commits += 1

@@ -199,7 +199,8 @@ def _fits(table: sa.Table, row: dict[str, Any]) -> bool:
 
 def _renumbered(table: str, row: dict[str, Any]) -> dict[str, Any]:
     """A row of a table; transactions, which events name, are numbered anew."""
-    return {**row, "written_in": 0} if table == EVENTS.name else row
+    unknown = {"written_in": 0, "begun_after": None}
+    return {**row, **unknown} if table == EVENTS.name else row
 
 
 def _last_numbers(connection: sa.Connection) -> dict[str, int]:

@@ -27,18 +27,6 @@ _POSTGRESQL = (
     "SELECT txid_current_snapshot()::text, "
     "(SELECT value FROM counters WHERE name = %s), (SELECT value FROM counters WHERE name = %s)"
 )
-#: The number of the oldest transaction that a reader on PostgreSQL does not see and that may write
-#: to this database; if none is open, the number of the next one. Other databases of the same server
-#: count with the same numbers, and one of their transactions may be open for hours. One that has
-#: just ended may still count, but none of this database is ever left out.
-OLDEST_OPEN = """coalesce(
-    (SELECT min(number) FROM txid_snapshot_xip(txid_current_snapshot()) AS open(number)
-     WHERE NOT EXISTS (
-        SELECT FROM pg_stat_get_activity(NULL) AS other
-        WHERE other.backend_xid::text::bigint = number % 4294967296
-        AND (other.usesysid IS NULL OR other.datid <>
-             (SELECT oid FROM pg_database WHERE datname = current_database())))),
-    txid_snapshot_xmax(txid_current_snapshot()))"""
 
 
 class Moment(NamedTuple):

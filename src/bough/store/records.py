@@ -16,7 +16,6 @@ from bough.model.record import (
     Revision,
     StoredEvent,
 )
-from bough.store.moments import OLDEST_OPEN
 from bough.store.rows import KEYS, add, read_all, read_first, read_of
 from bough.store.schema import AUDIT, CONFIG_HISTORY, EVENTS, OUTBOX
 from bough.store.settings import raise_counter
@@ -24,11 +23,8 @@ from bough.store.settings import raise_counter
 _INSERT_AUDIT = sa.insert(AUDIT).inline()
 _INSERT_EVENT = sa.insert(EVENTS).inline()
 _INSERT_ERRAND = sa.insert(OUTBOX).inline()
-_EVENTS_OF_MANY = (
-    sa.select(*(column for column in EVENTS.c if column.name != "written_in"))
-    .where(EVENTS.c.subject.in_(KEYS))
-    .order_by(EVENTS.c.number)
-)
+_SHOWN = [EVENTS.c[name] for name in StoredEvent.__struct_fields__]
+_EVENTS_OF_MANY = sa.select(*_SHOWN).where(EVENTS.c.subject.in_(KEYS)).order_by(EVENTS.c.number)
 
 # Audit
 
@@ -169,24 +165,19 @@ def add_events(connection: sa.Connection, events: Iterable[StoredEvent]) -> None
     add(connection, _INSERT_EVENT, [unnumbered(event) for event in events])
 
 
-def events_after(
-    connection: sa.Connection, number: int, *, subject: str | None = None, limit: int = 500
+def events_of(
+    connection: sa.Connection,
+    subject: str,
+    kind: EventKind | None = None,
+    *,
+    after: int = 0,
+    limit: int | None = None,
 ) -> list[StoredEvent]:
-    """What happened after the event of a number, in order, without gaps that fill later."""
-    shown = [column for column in EVENTS.c if column.name != "written_in"]
-    query = sa.select(*shown).where(EVENTS.c.number > number)
-    if subject is not None:
-        query = query.where(EVENTS.c.subject == subject)
-    if connection.dialect.name == "postgresql":
-        query = query.where(EVENTS.c.written_in < sa.text(OLDEST_OPEN))
+    """What has happened to one subject so far, in order; followers read `event_order` instead."""
+    query = sa.select(*_SHOWN).where(EVENTS.c.subject == subject, EVENTS.c.number > after)
+    if kind is not None:
+        query = query.where(EVENTS.c.kind == kind.value)
     return read_all(connection, query.order_by(EVENTS.c.number).limit(limit), StoredEvent)
-
-
-def events_of(connection: sa.Connection, subject: str, kind: EventKind) -> list[StoredEvent]:
-    """Everything of one kind that happened to one subject, in order."""
-    shown = [column for column in EVENTS.c if column.name != "written_in"]
-    query = sa.select(*shown).where(EVENTS.c.subject == subject, EVENTS.c.kind == kind.value)
-    return read_all(connection, query.order_by(EVENTS.c.number), StoredEvent)
 
 
 def events_of_many(
@@ -195,11 +186,6 @@ def events_of_many(
     """Everything of one kind that happened to some subjects; of each of them in order."""
     query = _EVENTS_OF_MANY.where(EVENTS.c.kind == kind.value)
     return read_of(connection, query, StoredEvent, subjects)
-
-
-def last_event(connection: sa.Connection) -> int:
-    """The number of the latest event."""
-    return connection.execute(sa.select(sa.func.max(EVENTS.c.number))).scalar_one() or 0
 
 
 # Outbox

@@ -28,7 +28,7 @@ _TABLES: Mapping[str, sa.Table] = {
     "event": EVENTS,
 }
 #: What the database fills in.
-_GIVEN = ("number", "written_in")
+_GIVEN = ("number", "written_in", "begun_after")
 _VIEW = "new_submission"
 
 

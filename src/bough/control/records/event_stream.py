@@ -12,8 +12,8 @@ from bough.control.people.access import allows, authorise, is_admin, resource_wi
 from bough.control.site import Site
 from bough.model.access import Action, Actor
 from bough.model.record import StoredEvent
+from bough.store import event_order
 from bough.store import pools as pool_store
-from bough.store import records as record_store
 
 AT_ONCE = 500
 #: How often to look for new events, on behalf of all followers.
@@ -26,7 +26,7 @@ def follow(site: Site, actor: Actor, number: int) -> tuple[list[StoredEvent], in
     """What happened after the event of a number and may be seen; and the last number looked at."""
     authorise(actor, Action.EVENT_READ, names=site.role_names)
     with site.store.read() as connection:
-        found = record_store.events_after(connection, number, limit=AT_ONCE)
+        found = event_order.events_after(connection, number, limit=AT_ONCE)
         seen = visible(site, connection, actor, found)
     return seen, found[-1].number if found else number
 
@@ -79,9 +79,8 @@ class Recent:
     def _look(self) -> None:
         with self._site.store.read() as connection:
             if self._looked_s is None:
-                # Some of the latest may be followed by one with a lower number.
-                self._last = self._floor = max(0, record_store.last_event(connection) - AT_ONCE)
-            found = record_store.events_after(connection, self._last, limit=MOST_SUBJECTS)
+                self._last = self._floor = max(0, event_order.last_event(connection) - AT_ONCE)
+            found = event_order.events_after(connection, self._last, limit=MOST_SUBJECTS)
         for event in found:
             self._latest[event.subject] = self._last = event.number
         if len(found) == MOST_SUBJECTS or len(self._latest) > MOST_SUBJECTS:

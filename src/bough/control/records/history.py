@@ -28,6 +28,7 @@ from bough.model.access import Action, Actor
 from bough.model.pool import Json
 from bough.model.record import AuditEntry, ConfigType, Difference, Revision, StoredEvent
 from bough.model.settings import WorkflowSettings
+from bough.store import event_order
 from bough.store import records as record_store
 
 #: How many revisions are looked at together.
@@ -247,11 +248,11 @@ def events_after(site: Site, actor: Actor, number: int, limit: int = 500) -> lis
     """The events since then, of pools that the actor may read."""
     authorise(actor, Action.EVENT_READ, names=site.role_names)
     with site.store.read() as connection:
-        found = record_store.events_after(connection, number, limit=limit)
+        found = event_order.events_after(connection, number, limit=limit)
         return visible(site, connection, actor, found)
 
 
 def last_event(site: Site) -> int:
     """The number of the last event, to start following from."""
     with site.store.read() as connection:
-        return record_store.last_event(connection)
+        return event_order.last_event(connection)

@@ -20,9 +20,9 @@ from bough.model.pool import Json
 from bough.model.record import EventKind, StoredEvent
 from bough.model.workflow import ExitCode, Workflow, WorkflowStatus
 from bough.store import arrays as array_store
+from bough.store import event_order
 from bough.store import notifications as notification_store
 from bough.store import people as people_store
-from bough.store import records as record_store
 from bough.store import settings as setting_store
 from bough.store import workflows as workflow_store
 
@@ -46,14 +46,14 @@ def collect(site: Site) -> int:
     """Store notifications for the events since the last time; returns how many."""
     with site.store.read() as connection:
         position = setting_store.get(connection, POSITION)
-        if isinstance(position, int) and record_store.last_event(connection) <= position:
+        last = event_order.last_event(connection)
+        if isinstance(position, int) and last <= position:
             return 0
     with site.store.write() as connection:
         # Locked until the end, so that only one of several servers collects.
-        last = record_store.last_event(connection)
         position = setting_store.claim(connection, POSITION, last)
         after = position if isinstance(position, int) else last
-        events = record_store.events_after(connection, after, limit=AT_ONCE)
+        events = event_order.events_after(connection, after, until=last, limit=AT_ONCE)
         if not events:
             return 0
         found = list(_notifications(site, connection, events))

@@ -111,7 +111,7 @@ def _as_many(past: list[PastWorkflow], places: Sequence[HistoryPlace]) -> list[P
 def _document(connection: sa.Connection, past: PastWorkflow) -> dict[str, Any]:
     """A workflow as the file of an export has it: as it is archived, with its events."""
     name = past.workflow.workflow_id
-    events = record_store.events_after(connection, 0, subject=name, limit=MOST_EVENTS)
+    events = record_store.events_of(connection, name, limit=MOST_EVENTS)
     return {**msgspec.to_builtins(past), "events": msgspec.to_builtins(events)}
 
 

@@ -33,6 +33,7 @@ from bough.model.transitions import TaskEvent
 from bough.model.workflow import Group, Task, TaskStatus, Workflow, WorkflowStatus
 from bough.store import apps as app_store
 from bough.store import arrays as array_store
+from bough.store import event_order
 from bough.store import nodes as node_store
 from bough.store import pools as pool_store
 from bough.store import predecessors as predecessor_store
@@ -44,6 +45,8 @@ from bough.store.workflows import Filter
 
 #: The longest message of a cancellation, in characters.
 LONGEST_MESSAGE = 2_000
+#: How many events are read at a time.
+MOST_EVENTS = 500
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -169,7 +172,11 @@ def get_events(site: Site, actor: Actor, name: str, after: int = 0) -> list[Stor
     """What happened to a workflow, in order."""
     with site.store.read() as connection:
         workflow, _ = _look(site, connection, actor, name)
-        return record_store.events_after(connection, after, subject=workflow.workflow_id)
+        name = workflow.workflow_id
+        if workflow.status.finished:
+            # None is added after the end, which is seen together with the last of them.
+            return record_store.events_of(connection, name, after=after, limit=MOST_EVENTS)
+        return event_order.events_after(connection, after, subject=name, limit=MOST_EVENTS)
 
 
 def why(site: Site, actor: Actor, name: str) -> list[Why]:

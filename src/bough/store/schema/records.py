@@ -49,9 +49,10 @@ EVENTS = sa.Table(
     sa.Column("pool", sa.Text),
     sa.Column("message", sa.Text, nullable=False),
     sa.Column("data", JSON),
-    #: On PostgreSQL the transaction that wrote it: numbers are given before the commit, so a
-    #: reader stops at the oldest transaction that is still open.
+    #: On PostgreSQL the transaction that wrote it: numbers are given before the commit.
     sa.Column("written_in", BIG, nullable=False, server_default="0"),
+    #: On PostgreSQL the last number that was drawn when that transaction began (`event_order`).
+    sa.Column("begun_after", BIG),
     sa.Index("events_subject", "subject", "number"),
     sqlite_autoincrement=True,
 )

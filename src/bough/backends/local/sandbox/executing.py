@@ -63,12 +63,17 @@ def spawn(argv: tuple[str, ...], environment: dict[str, str]) -> int:
 
     Its process id; the program has started then. Raises as `execute` does. No memory is copied.
     """
-    folders = [""] if "/" in argv[0] else [f"{each}/" for each in os.get_exec_path(environment)]
+    folders = [""] if "/" in argv[0] else os.get_exec_path(environment)
     fault: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     for folder in folders:
         try:
             return os.posix_spawn(
-                folder + argv[0], argv, environment, resetids=True, setsid=True, setsigmask=()
+                os.path.join(folder, argv[0]),
+                argv,
+                environment,
+                resetids=True,
+                setsid=True,
+                setsigmask=(),
             )
         except OSError as error:
             # As a shell does: what is there, and cannot be run, says more.
