@@ -3,7 +3,8 @@
 The first one writes; those that come meanwhile wait, and one of them writes all of these next. Each
 has been checked before, against what is known of the pool: if that has changed, or anything goes
 wrong before the commit, nothing is kept, and each of them is done alone. So none is harmed by
-another one, and each is answered when it is on the disk.
+another one, and each is answered when it is on the disk. A thread may bring several at once, of
+requests that have no thread of their own.
 """
 
 from __future__ import annotations
@@ -47,16 +48,19 @@ class JoinedSubmissions:
         #: Those that wait, by pool; a pool is here as long as one of its submissions writes.
         self._waiting: dict[str, list[_Entry]] = {}
 
-    def keep(self, store: Store, draft: Draft, wake: Callable[[], None]) -> NewSubmission | None:
-        """Keep a submission, and return it as it was kept; `None`: it has to be done alone.
+    def keep(
+        self, store: Store, drafts: Sequence[Draft], wake: Callable[[], None]
+    ) -> Sequence[NewSubmission] | None:
+        """Keep submissions to one pool, and return them as they were kept.
 
-        wake:  called once for all that are kept together.
+        `None`: nothing was kept, and each of them has to be done alone. `wake` is called once for
+        all that are kept together.
         """
-        entry = _Entry(draft)
+        entry = _Entry(drafts)
         with self._lock:
-            others = self._waiting.get(draft.pool)
+            others = self._waiting.get(entry.pool)
             if others is None:
-                self._waiting[draft.pool] = [entry]
+                self._waiting[entry.pool] = [entry]
             else:
                 others.append(entry)
         if others is not None:
@@ -71,10 +75,11 @@ class JoinedSubmissions:
 
     def _lead(self, store: Store, own: _Entry) -> None:
         """Write those that wait, which one's own is the first of; then another one does."""
-        pool = own.draft.pool
+        pool = own.pool
         with self._lock:
             waiting = self._waiting[pool]
-            batch, self._waiting[pool] = waiting[:MOST], waiting[MOST:]
+            many = _fitting(waiting)
+            batch, self._waiting[pool] = waiting[:many], waiting[many:]
         try:
             _write(store, batch)
         finally:
@@ -91,16 +96,27 @@ class JoinedSubmissions:
 
 
 class _Entry:
-    """A submission that waits, and its outcome."""
+    """Submissions of one thread that wait, and their outcome."""
 
-    def __init__(self, draft: Draft) -> None:
-        self.draft = draft
+    def __init__(self, drafts: Sequence[Draft]) -> None:
+        self.drafts = drafts
+        self.pool = drafts[0].pool
         #: Free once there is an outcome, or once this one has to write.
         self.told = threading.Lock()
         self.told.acquire()
         self.leads = False
-        self.kept: NewSubmission | None = None
+        self.kept: Sequence[NewSubmission] | None = None
         self.error: Exception | None = None
+
+
+def _fitting(waiting: Sequence[_Entry]) -> int:
+    """How many of those that wait are written next: the first, and more while there is room."""
+    size = 0
+    for number, each in enumerate(waiting):
+        size += len(each.drafts)
+        if number and size > MOST:
+            return number
+    return len(waiting)
 
 
 class _Changed(Exception):
@@ -113,7 +129,7 @@ def _write(store: Store, batch: Sequence[_Entry]) -> None:
     try:
         with store.write() as connection:
             under_way = True
-            kept = _add(connection, [each.draft for each in batch])
+            kept = _add(connection, [draft for each in batch for draft in each.drafts])
             under_way = False
     except (_Changed, GivenUp):
         return
@@ -124,8 +140,9 @@ def _write(store: Store, batch: Sequence[_Entry]) -> None:
             for each in batch:
                 each.error = error
         return
-    for each, new in zip(batch, kept, strict=True):
-        each.kept = new
+    rest = iter(kept)
+    for each in batch:
+        each.kept = [next(rest) for _ in each.drafts]
 
 
 def _add(connection: sa.Connection, drafts: Sequence[Draft]) -> Sequence[NewSubmission]:

@@ -21,6 +21,7 @@ from bough.server.kept_answers import KeptAnswers
 from bough.server.loop_view import LoopView
 from bough.server.metrics import Gauges
 from bough.server.permissions import Permit, guard, permit_of
+from bough.server.prompt_submissions import PromptSubmissions
 from bough.server.routes import (
     apps,
     backend_tests,
@@ -117,6 +118,7 @@ def keep(authenticator: Authenticator, engine: LoopView) -> dict[str, object]:
         "access_version": AccessVersion(authenticator.site),
         "sessions": Sessions(),
         "kept_answers": KeptAnswers(authenticator.site),
+        "prompt_submissions": PromptSubmissions(authenticator.site),
         # A server takes the key of its data folder.
         "server_key": ServerKey.new(),
         # A server looks at its disks.

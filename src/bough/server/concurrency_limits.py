@@ -10,7 +10,7 @@ part of the requests that are worked on at once.
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop, get_running_loop
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -83,8 +83,16 @@ class _Limits:
 _LIMITS: WeakKeyDictionary[AbstractEventLoop, _Limits] = WeakKeyDictionary()
 
 
-async def run_limited(user: str, work: Callable[[], Result], at_once: int = AT_ONCE) -> Result:
-    """Run a request in a thread, as soon as the user has fewer than `at_once`."""
+async def run_limited(
+    user: str,
+    work: Callable[[], Result],
+    at_once: int = AT_ONCE,
+    prompt: Callable[[], Awaitable[Result | None]] | None = None,
+) -> Result:
+    """Run a request in a thread, as soon as the user has fewer than `at_once`.
+
+    prompt:  the same without a thread, which is tried first; `None`: it needs one.
+    """
     limits = _limits()
     if not user:
         return await to_thread.run_sync(work, limiter=limits.anonymous)
@@ -93,6 +101,8 @@ async def run_limited(user: str, work: Callable[[], Result], at_once: int = AT_O
     if own.statistics().tasks_waiting >= most:
         raise Throttled(f"{user} waits for {most} answers already; try again.")
     async with own:
+        if prompt is not None and (done := await prompt()) is not None:
+            return done
         return await to_thread.run_sync(work)
 
 

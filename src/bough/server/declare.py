@@ -40,6 +40,8 @@ BINARY = "binary"
 
 #: A function that answers a request, as its types say.
 Handler = Callable[..., object]
+#: The same without a thread; its answer is `None` where it needs one.
+Prompt = Callable[..., Awaitable[object | None]]
 
 _METHODS = {"GET": get, "POST": post, "PUT": put, "PATCH": patch, "DELETE": delete}
 _ERRORS = {
@@ -62,6 +64,8 @@ class _More(TypedDict, total=False):
     include_in_schema: bool
     #: The body is bytes, and need not be text.
     binary: bool
+    #: Takes the same arguments, and is tried first, in the event loop.
+    prompt: Prompt
 
 
 class _Options(_More):
@@ -76,9 +80,16 @@ class Declared:
     """A handler with all that is declared about it; each application makes its own of it."""
 
     def __init__(
-        self, fn: Handler, method: str, path: str, options: _Options, at_once: int = AT_ONCE
+        self,
+        fn: Handler,
+        method: str,
+        path: str,
+        options: _Options,
+        at_once: int = AT_ONCE,
+        prompt: Prompt | None = None,
     ) -> None:
         self.fn = fn
+        self._prompt = prompt
         self.method = method
         self.path = path
         self._options = options
@@ -98,10 +109,13 @@ class Declared:
             operation_id=self.fn.__name__,
             summary=(self.fn.__doc__ or "").partition("\n")[0],
             **self._options,
-        )(self.fn if iscoroutinefunction(self.fn) else _threaded(self.fn, self._at_once))
+        )(self.fn if iscoroutinefunction(self.fn) else self._threaded())
+
+    def _threaded(self) -> Callable[..., Awaitable[object]]:
+        return _threaded(self.fn, self._at_once, self._prompt)
 
 
-def _threaded(fn: Handler, at_once: int) -> Callable[..., Awaitable[object]]:
+def _threaded(fn: Handler, at_once: int, prompt: Prompt | None) -> Callable[..., Awaitable[object]]:
     """Use cases wait for the database, so they run in threads.
 
     The framework can do that too, but wraps a handler again for every further one of its path.
@@ -112,7 +126,8 @@ def _threaded(fn: Handler, at_once: int) -> Callable[..., Awaitable[object]]:
     @wraps(fn)
     async def run(request: Visit, **arguments: object) -> object:
         call = partial(work, request=request, **arguments)
-        return await run_limited(request.user.name, call, at_once)
+        soon = None if prompt is None else partial(prompt, request, **arguments)
+        return await run_limited(request.user.name, call, at_once, soon)
 
     return run
 
@@ -139,14 +154,14 @@ def route(
     }
     if answer is not None:
         responses[status] = ResponseSpec(answer, generate_examples=False)
-    binary = more.pop("binary", False)
+    binary, prompt = more.pop("binary", False), more.pop("prompt", None)
     options: _Options = {
         "opt": {**permit(action, scope), BINARY: binary},
         "status_code": status,
         "responses": responses,
         **more,
     }
-    return lambda fn: Declared(fn, method, path, options, at_once)
+    return lambda fn: Declared(fn, method, path, options, at_once, prompt)
 
 
 def text_route(

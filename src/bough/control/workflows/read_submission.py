@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from bough.control.kept import Setup
 from bough.control.people.access import allows, resource_of_workflow
 from bough.control.site import Site
 from bough.control.workflows.apps import app_of
@@ -11,6 +12,7 @@ from bough.control.workflows.query import get_spec, get_workflow
 from bough.control.workflows.rendering import Rendered, render
 from bough.control.workflows.specs import (
     read_spec,
+    recall_spec,
     with_environment,
     with_environment_of,
     with_project,
@@ -18,9 +20,11 @@ from bough.control.workflows.specs import (
 )
 from bough.errors import Forbidden, Invalid
 from bough.formats.workflow.array import parse_array
+from bough.formats.workflow.templates import is_template
 from bough.formats.workflow.values import workflow_fault
 from bough.model.access import Action, Actor
 from bough.model.array import ArraySpec
+from bough.model.task_template import CredentialUse
 from bough.model.workflow import Predecessor, WorkflowSpec
 from bough.store import credentials as credential_store
 from bough.store import tasks as task_store
@@ -83,6 +87,21 @@ def read_sent(
     return spec
 
 
+def recall_sent(
+    setup: Setup, sent: Sent, more: Additions, *, strict_osmo: bool = False
+) -> WorkflowSpec | None:
+    """Read what is sent, if it was read before and nothing in it has to be asked for."""
+    is_plain = sent.template is None and not sent.variables and not sent.strings
+    if not is_plain or is_template(sent.text):
+        return None
+    most = setup.settings.max_num_tasks
+    spec = recall_spec(sent.text, more.labels, maximum_tasks=most, strict_osmo=strict_osmo)
+    if spec is None:
+        return None
+    spec = _with_additions(spec, more)
+    return None if _credential_uses(spec) or _readers(spec) else spec
+
+
 def read_again(site: Site, actor: Actor, workflow_id: str, more: Additions) -> WorkflowSpec:
     """Read a workflow that was submitted before, with all that was added to it then."""
     earlier = get_workflow(site, actor, workflow_id)
@@ -127,12 +146,7 @@ def check_uses(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
 
 def _check_credentials(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
     """A task that would not find its credential would fail when it starts."""
-    uses = [
-        (task.name, use)
-        for group in spec.groups
-        for task in group.tasks
-        for use in (task.launch.credentials if task.launch is not None else ())
-    ]
+    uses = _credential_uses(spec)
     if not uses:
         return
     with site.store.read() as connection:
@@ -154,13 +168,7 @@ def _check_credentials(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
 
 def _check_inputs(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
     """Outputs of other workflows need the right to read these workflows."""
-    readers = {
-        each.workflow: task.name
-        for group in spec.groups
-        for task in group.tasks
-        for each in (task.launch.inputs if task.launch is not None else ())
-        if each.workflow is not None
-    }
+    readers = _readers(spec)
     if len(readers) > MAXIMUM_OTHERS:
         raise Invalid(
             f"The tasks read from {len(readers)} other workflows; at most {MAXIMUM_OTHERS} are "
@@ -174,6 +182,27 @@ def _check_inputs(site: Site, actor: Actor, spec: WorkflowSpec) -> None:
             raise Forbidden(
                 f"Task {task} reads from workflow {workflow_id}, which {actor.name} may not read."
             )
+
+
+def _credential_uses(spec: WorkflowSpec) -> list[tuple[str, CredentialUse]]:
+    """Which tasks use which credentials."""
+    return [
+        (task.name, use)
+        for group in spec.groups
+        for task in group.tasks
+        for use in (task.launch.credentials if task.launch is not None else ())
+    ]
+
+
+def _readers(spec: WorkflowSpec) -> dict[str, str]:
+    """Other workflows that tasks read from, each with one of these tasks."""
+    return {
+        each.workflow: task.name
+        for group in spec.groups
+        for task in group.tasks
+        for each in (task.launch.inputs if task.launch is not None else ())
+        if each.workflow is not None
+    }
 
 
 def _read(

@@ -63,6 +63,21 @@ def read_spec(
     )
 
 
+def recall_spec(
+    text: str,
+    labels: Mapping[str, str],
+    *,
+    maximum_tasks: int = MAXIMUM_TASKS,
+    strict_osmo: bool = False,
+) -> WorkflowSpec | None:
+    """A workflow that is no template, if it was read before and is kept."""
+    found = _KEPT_SPECS.recall((text, maximum_tasks, False, strict_osmo))
+    if found is None:
+        return None
+    spec, warnings = found
+    return msgspec.structs.replace(spec, labels=_labels(spec, labels), warnings=warnings)
+
+
 def _read_text(
     text: str, shown: str | None, maximum_tasks: int, uploading: bool, strict_osmo: bool
 ) -> _SpecRead:
@@ -95,14 +110,20 @@ class _KeptSpecs:
         #: The one that was asked for longest ago comes first.
         self._found: dict[_SpecKey, _SpecRead] = {}
 
-    def read(self, text: str, maximum_tasks: int, uploading: bool, strict_osmo: bool) -> _SpecRead:
-        """A workflow that was not rendered from a template."""
-        key = (text, maximum_tasks, uploading, strict_osmo)
+    def recall(self, key: _SpecKey) -> _SpecRead | None:
+        """A workflow that is kept."""
         with self._lock:
             found = self._found.pop(key, None)
             if found is not None:
                 self._found[key] = found
-                return found
+        return found
+
+    def read(self, text: str, maximum_tasks: int, uploading: bool, strict_osmo: bool) -> _SpecRead:
+        """A workflow that was not rendered from a template."""
+        key = (text, maximum_tasks, uploading, strict_osmo)
+        found = self.recall(key)
+        if found is not None:
+            return found
         found = _read_text(text, None, maximum_tasks, uploading, strict_osmo)
         if len(text) * max(1, sum(len(each.tasks) for each in found[0].groups)) <= _SMALL:
             with self._lock:

@@ -32,7 +32,7 @@ from bough.control.workflows.new_records import (
     with_number,
 )
 from bough.control.workflows.query import read_element_spec
-from bough.control.workflows.read_submission import check_uses
+from bough.control.workflows.read_submission import Additions, Sent, check_uses, recall_sent
 from bough.control.workflows.specs import image_warnings
 from bough.control.workflows.store_urls import open_stores, uses_stores
 from bough.control.workflows.submit_warnings import cautions, most_needed
@@ -84,6 +84,19 @@ class Accepted(msgspec.Struct, frozen=True):
     default_limits: DefaultLimits | None = None
 
 
+class Drafted(msgspec.Struct, frozen=True):
+    """A submission that passed all checks, and can be kept together with others."""
+
+    draft: Draft
+    setup: Setup
+    target: TargetPool
+    spec: WorkflowSpec
+
+    def accepted(self, site: Site, new: NewSubmission) -> Accepted:
+        """The answer, once it is kept."""
+        return _accepted(site, self.setup, self.target, self.spec, new.workflow)
+
+
 def submit(
     site: Site,
     actor: Actor,
@@ -116,6 +129,30 @@ def submit(
     return accepted
 
 
+def draft_known(
+    site: Site,
+    actor: Actor,
+    pool: str,
+    sent: Sent,
+    more: Additions,
+    priority: Priority,
+    *,
+    strict_osmo: bool = False,
+) -> Drafted | None:
+    """Check a submission in microseconds, by what is known; asks the database nothing.
+
+    `None`: something has to be read, rendered or asked for, or is wrong.
+    """
+    setup = site.kept.known_setup()
+    if setup is None or site.refusal():
+        return None
+    try:
+        spec = recall_sent(setup, sent, more, strict_osmo=strict_osmo)
+    except BoughError:
+        return None
+    return None if spec is None else _draft(site, actor, pool, spec, priority, setup)
+
+
 def _submit_joined(
     site: Site,
     actor: Actor,
@@ -127,10 +164,28 @@ def _submit_joined(
 ) -> Accepted | None:
     """Accept a workflow together with others; `None`: it has to be checked in a transaction."""
     found = setup.pool_of(pool)
+    if found is not None and _is_offline(site, found, setup.backends):
+        setup = site.kept.hear_again(site.store, setup, site.clock.now_ms())
+    drafted = _draft(site, actor, pool, spec, priority, setup, restarts)
+    if drafted is None:
+        return None
+    new = site.joined_submissions.keep(site.store, [drafted.draft], site.wake)
+    return None if new is None else drafted.accepted(site, new[0])
+
+
+def _draft(
+    site: Site,
+    actor: Actor,
+    pool: str,
+    spec: WorkflowSpec,
+    priority: Priority,
+    setup: Setup,
+    restarts: str | None = None,
+) -> Drafted | None:
+    """Check a submission by the setup; `None`: it has to be checked in a transaction."""
+    found = setup.pool_of(pool)
     if found is None or spec.array is not None or spec.after:
         return None
-    if _is_offline(site, found, setup.backends):
-        setup = site.kept.hear_again(site.store, setup, site.clock.now_ms())
     try:
         target, warnings = _check(site, actor, pool, spec, setup)
     except BoughError:
@@ -142,8 +197,7 @@ def _submit_joined(
     workflow = msgspec.structs.replace(workflow, restarts=restarts, warnings=warnings)
     finish = partial(_complete, site, actor, target, spec, workflow)
     draft = Draft(found.name, spec.name, setup.version, finish)
-    new = site.joined_submissions.keep(site.store, draft, site.wake)
-    return None if new is None else _accepted(site, setup, target, spec, new.workflow)
+    return Drafted(draft, setup, target, spec)
 
 
 def _complete(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 from litestar.params import FromPath, FromQuery, JSONBody
 
@@ -35,11 +38,37 @@ from bough.server.documents import (
 )
 from bough.server.kept_answers import keep_until_change
 from bough.server.permissions import Scope
+from bough.server.prompt_submissions import PromptSubmissions
 from bough.server.values import chosen_pools, read_pairs, read_time_ms, time_text
 
 VALIDATED = "Workflow validation succeeded."
 #: Submissions of one user at a time: templates may take long, and other users wait for theirs.
 SUBMISSIONS = 8
+#: A submission that is asked for with one of these needs a thread.
+_NOT_AT_ONCE = ("workflow_id", "dry_run", "validation_only", "app_uuid")
+
+
+async def _submit_known(
+    request: Visit,
+    pool: str,
+    data: TemplateSpec | None,
+    priority: Priority,
+    strict_osmo: bool,
+    **asked: Any,
+) -> Submission | None:
+    """The same as `submit`, where nothing has to be asked for before it is written."""
+    if data is None or any(asked[each] for each in _NOT_AT_ONCE):
+        return None
+    site, actor = caller(request)
+    more = _additions(asked)
+    drafted = submission.draft_known(
+        site, actor, pool, _sent(data), more, priority, strict_osmo=strict_osmo
+    )
+    if drafted is None:
+        return None
+    prompt: PromptSubmissions = request.app.state.prompt_submissions
+    new = await prompt.keep(drafted.draft)
+    return None if new is None else _submission(Links(request), drafted.accepted(site, new))
 
 
 @route(
@@ -48,6 +77,7 @@ SUBMISSIONS = 8
     Action.WORKFLOW_CREATE,
     Scope.POOL,
     at_once=SUBMISSIONS,
+    prompt=_submit_known,
 )
 def submit(
     request: Visit,
@@ -82,14 +112,16 @@ def submit(
     `strict_osmo`, a workflow in the body that an OSMO server would refuse is refused.
     """
     site, actor = caller(request)
-    more = read_submission.Additions(
-        labels=read_pairs("label", label),
-        environment=read_pairs("env_vars", env_vars),
-        after=tuple(after or ()),
-        afterok=tuple(afterok or ()),
-        retries=retries,
-        array=array,
-        upload=upload,
+    more = _additions(
+        {
+            "label": label,
+            "env_vars": env_vars,
+            "after": after,
+            "afterok": afterok,
+            "retries": retries,
+            "array": array,
+            "upload": upload,
+        }
     )
     if (data is None) == (workflow_id is None):
         raise Invalid("Send either a workflow in the body or a workflow_id, not both.")
@@ -323,6 +355,19 @@ def _page(request: Visit, wanted: query.Filter) -> WorkflowPage:
         for each in page.workflows
     ]
     return WorkflowPage(lines, more_entries=page.more)
+
+
+def _additions(asked: Mapping[str, Any]) -> read_submission.Additions:
+    """What the query of a submission adds to the workflow."""
+    return read_submission.Additions(
+        labels=read_pairs("label", asked["label"]),
+        environment=read_pairs("env_vars", asked["env_vars"]),
+        after=tuple(asked["after"] or ()),
+        afterok=tuple(asked["afterok"] or ()),
+        retries=asked["retries"],
+        array=asked["array"],
+        upload=asked["upload"],
+    )
 
 
 def _sent(data: TemplateSpec) -> read_submission.Sent:
