@@ -154,7 +154,7 @@ def test_none_of_a_gang_stays_where_processes_cannot_be_held(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "bough.backends.local.supervisor.fork_server._MODULE", "tests.local.untraced"
+        "bough.backends.local.supervisor.fork_server_client._MODULE", "tests.local.untraced"
     )
     bench.restart()
     gang = [bench.shell("sleep 1000"), _broken(bench, "interpreter"), bench.shell("true")]

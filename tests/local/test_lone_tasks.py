@@ -27,8 +27,9 @@ grep -v processes /proc/$$/limits
 umask
 pwd
 """
-#: What few tasks need, and every fork of a supervisor would have to copy.
-_SELDOM = {"email", "http", "sqlite3", "ssl", "tarfile"}
+#: What few tasks need, and every fork of a supervisor would have to copy; `threading` also has
+#: something to do in every fork.
+_SELDOM = {"email", "http", "sqlite3", "ssl", "subprocess", "tarfile", "threading"}
 #: The C library keeps the signals 32 and 33 to itself, and lets no program change them.
 _OWN_SIGNALS = 0b11 << 31
 

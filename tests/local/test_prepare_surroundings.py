@@ -40,7 +40,7 @@ def test_the_view_hides_the_data_of_the_server(tmp_path):
     sandbox = desk.prepare().sandbox
 
     assert (str(desk.path / "local"), str(desk.path / "database")) == sandbox.hidden
-    assert (str(desk.folder / "tmp"), str(desk.folder / "view")) == (
+    assert (str(desk.folder / "tmp"), str(desk.path / "local" / "view")) == (
         sandbox.temporary,
         sandbox.root,
     )

@@ -87,7 +87,7 @@ class Room:
 
     def folder(self, command: TaskCommand) -> Path:
         assert command.sandbox is not None
-        return Path(command.sandbox.root).parent
+        return Path(command.sandbox.temporary).parent
 
 
 @pytest.fixture(params=KINDS)

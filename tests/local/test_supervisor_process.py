@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import socket
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,9 @@ import pytest
 
 from bough.backends.local.attempt_folder import Folders
 from bough.backends.local.attempt_state import read_state
+from bough.backends.local.options import LocalOptions
+from bough.backends.local.supervisor import fork_server
+from bough.backends.local.supervisor.instructions import Setup
 from bough.model.backend import Sight
 from tests.local.bench import Bench, kill, processes_of, until
 
@@ -147,3 +151,12 @@ def wait_until_waiting(pid: int) -> None:
 def reads(pid: int, descriptor: int) -> bool:
     """Whether a process is in a system call about a descriptor; then it has said that it waits."""
     return Path(f"/proc/{pid}/syscall").read_text().split()[1:2] == [hex(descriptor)]
+
+
+def test_a_request_that_is_made_again_while_it_waits_is_still_one(tmp_path) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        forker = fork_server._Forker(Setup(LocalOptions(tmp_path)), theirs)
+        for each in (b"first", b"second", b"first"):
+            forker._note(each)
+        assert [b"first", b"second"] == list(forker._requests)

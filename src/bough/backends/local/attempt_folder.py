@@ -9,6 +9,7 @@ attempts/<attempt>/          one folder for each attempt
     task/                    everything that the task itself can see
 open/<attempt>               an empty file for each attempt whose end is not yet recorded
 past/<day>/<attempt>         an empty file for each other, by the day of that
+view/                        empty; each task's root is mounted there, where no other sees it
 news                         a pipe to which supervisors write the names of changed attempts
 trash/                       what is being deleted
 leader                       whose orders count, see order_lease
@@ -43,12 +44,12 @@ def folder_name(attempt: str) -> str:
     return f"{match[1]}-{match[2]}"
 
 
-class AttemptFolder(msgspec.Struct, frozen=True):
+class AttemptFolder(msgspec.Struct, frozen=True, dict=True):
     """The files of one attempt."""
 
     path: Path
 
-    @property
+    @functools.cached_property
     def state(self) -> Path:
         """Its state."""
         return self.path / "state"
@@ -58,7 +59,7 @@ class AttemptFolder(msgspec.Struct, frozen=True):
         """What to run."""
         return self.path / "launch.json"
 
-    @property
+    @functools.cached_property
     def secrets(self) -> Path:
         """The credentials that it was given."""
         return self.path / "secrets.json"
@@ -83,7 +84,7 @@ class AttemptFolder(msgspec.Struct, frozen=True):
         """The progress of copies from and to object stores."""
         return self.path / "stores"
 
-    @property
+    @functools.cached_property
     def task(self) -> Path:
         """What the task itself can see."""
         return self.path / "task"

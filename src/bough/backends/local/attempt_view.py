@@ -35,6 +35,8 @@ class AttemptView(msgspec.Struct):
     cleaner: subprocess.Popen[bytes] | None = None
     #: Moments of CLOCK_BOOTTIME as they were first told by the server's clock.
     told_ms: dict[int, int] = {}
+    #: What was last told of it, and from what.
+    told: tuple[AttemptState, str, Observation] | None = None
 
     @property
     def attempt(self) -> str:
@@ -65,7 +67,15 @@ class AttemptView(msgspec.Struct):
                 self.state = msgspec.structs.replace(state, end=end)
 
     def observation(self, boot: str, now_ms: int) -> Observation:
-        """What `observe` reports of it, by the server's clock, of this run of the machine."""
+        """What `observe` reports of it, by the server's clock, of this run of the machine.
+
+        Asked for again and again, of all attempts, while few of them change.
+        """
+        if self.told is None or self.told[0] is not self.state or self.told[1] != self.waits:
+            self.told = (self.state, self.waits, self._observation(boot, now_ms))
+        return self.told[2]
+
+    def _observation(self, boot: str, now_ms: int) -> Observation:
         end, begun = self.state.end, self.state.begun
         if end is not None:
             return Observation(

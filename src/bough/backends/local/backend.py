@@ -45,7 +45,7 @@ from bough.backends.local.preparation.accounts import (
 from bough.backends.local.sandbox.limits import Cgroup, choose_limits, find_groups
 from bough.backends.local.sandbox.network_probe import choose_network
 from bough.backends.local.sandbox.sandbox import choose_sandbox, enters_images
-from bough.backends.local.supervisor.fork_server import ForkServer
+from bough.backends.local.supervisor.fork_server_client import ForkServer
 from bough.backends.local.supervisor.group_network import GroupAddress, forget_gone
 from bough.backends.local.supervisor.instructions import Setup, StartOrder, decode_order, encode
 from bough.backends.local.supervisor.processes import boot_id, send_signal

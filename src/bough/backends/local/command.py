@@ -40,7 +40,7 @@ class Sandbox(msgspec.Struct, frozen=True):
 
     #: The folder that becomes the task's `/tmp`.
     temporary: str
-    #: An empty folder, over which its `/` is mounted.
+    #: A folder of the server, over which its `/` is mounted: each task has mounts of its own.
     root: str
     kind: SandboxKind = SandboxKind.NAMESPACES
     mounts: tuple[Mount, ...] = ()

@@ -20,7 +20,7 @@ import re
 from pathlib import Path
 from urllib.parse import quote
 
-from bough.backends.local.data.paths import shown, split_path
+from bough.backends.local.data.paths import real_path, shown, split_path
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
 
@@ -34,7 +34,7 @@ _PLAIN = " !$&'()+,;=@~"
 
 def results_folder(options: LocalOptions, workflow_id: str, task: str) -> Path:
     """The folder of a completed task's results."""
-    return options.folder.resolve() / RESULTS / safe_name(workflow_id) / safe_name(task)
+    return real_path(options.folder) / RESULTS / safe_name(workflow_id) / safe_name(task)
 
 
 def url_folder(options: LocalOptions, url: str, what: str, pool: str = "") -> Path:

@@ -5,7 +5,6 @@ It is applied in a process of its own, which is killed if it takes too long.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 from bough.backends.local.data.paths import shown
@@ -30,6 +29,8 @@ def matching(regex: str | None, names: list[str], timeout_s: float = _TIMEOUT_S)
     fault = regex_fault(regex)
     if fault is not None:
         raise CopyFailed(f"regex: {fault}")
+    import subprocess  # noqa: PLC0415 - see supervisor.fork_server
+
     given = b"".join(each.encode(errors="surrogateescape") + b"\0" for each in (regex, *names))
     try:
         answer = subprocess.run(  # noqa: S603 - a fixed program

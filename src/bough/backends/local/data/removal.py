@@ -28,6 +28,14 @@ def remove(path: Path) -> None:
 
 def remove_from(parent: int, name: str) -> None:
     """The same for something in an open folder."""
+    try:
+        # Most folders of short tasks are empty.
+        os.rmdir(name, dir_fd=parent)
+        return
+    except FileNotFoundError:
+        raise
+    except OSError:
+        pass
     if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
         os.unlink(name, dir_fd=parent)
         return

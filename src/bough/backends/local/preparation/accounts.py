@@ -10,7 +10,6 @@ import grp
 import os
 import pwd
 import stat
-import subprocess
 from pathlib import Path
 
 from bough.backends.local.command import SandboxKind, UserAccount
@@ -117,6 +116,8 @@ def _make(user: str) -> None:
 
 def _run_useradd(program: str, user: str) -> str:
     """What went wrong, if anything did."""
+    import subprocess  # noqa: PLC0415 - see supervisor.fork_server
+
     known = {each.gr_name for each in grp.getgrall()}
     groups = [each for each in _GPU_GROUPS if each in known]
     options = ["--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]

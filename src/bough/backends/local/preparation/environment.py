@@ -6,7 +6,6 @@ They contain nothing of the server's own environment, and nothing that the kerne
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from bough.backends.local.data.paths import shown
 from bough.backends.local.errors import Unstartable
@@ -63,6 +62,7 @@ def expand(text: str, variables: dict[str, str]) -> str:
 
 def check_variables(variables: dict[str, str]) -> None:
     """Refuse variables that no process can have."""
+    together = 0
     for name, value in variables.items():
         if not name or "=" in name or not name.isprintable():
             raise Unstartable(
@@ -71,31 +71,36 @@ def check_variables(variables: dict[str, str]) -> None:
             )
         if not _is_text(value):
             raise Unstartable(f"environment: the value of {shown(name)} is not valid text")
-        if _size(name) + _size(value) + 1 > LONGEST_TEXT:
+        size = _size(name) + _size(value) + 1
+        together += size + 1
+        if size > LONGEST_TEXT:
             raise Unstartable(
                 f"environment: {shown(name)} is longer than {LONGEST_TEXT} bytes; write it to a "
                 "file (files:) instead"
             )
-    _check_sum("environment", (each for pair in variables.items() for each in pair))
+    _check_sum("environment", together)
 
 
 def check_arguments(argv: tuple[str, ...]) -> None:
     """Refuse arguments that no process can have."""
+    together = 0
     for number, text in enumerate(argv):
         if not _is_text(text):
             raise Unstartable(f"command and args: number {number + 1} is not valid text")
-        if _size(text) > LONGEST_TEXT:
+        size = _size(text)
+        together += size + 1
+        if size > LONGEST_TEXT:
             raise Unstartable(
                 f"command and args: number {number + 1} is longer than {LONGEST_TEXT} bytes; "
                 "write it to a file (files:) instead"
             )
     if not argv[0]:
         raise Unstartable("command and args: the first one, the program to run, is empty")
-    _check_sum("command and args", argv)
+    _check_sum("command and args", together)
 
 
-def _check_sum(what: str, texts: Iterable[str]) -> None:
-    if sum(_size(each) + 1 for each in texts) > LONGEST_TEXTS:
+def _check_sum(what: str, together: int) -> None:
+    if together > LONGEST_TEXTS:
         raise Unstartable(
             f"{what}: together they are longer than {LONGEST_TEXTS} bytes; write them to a file "
             "(files:) instead"

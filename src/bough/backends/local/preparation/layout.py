@@ -5,7 +5,6 @@
     <attempt>/output    what it leaves behind     /osmo/data/output
     <attempt>/input/0   what it was given         /osmo/data/input/0
     <attempt>/root      all other new folders     /
-    <attempt>/view      empty; the root of its sandbox is mounted there
     <attempt>/secrets   its credentials           where the spec says
 
 A task without a sandbox sees the places as they are.
@@ -83,11 +82,6 @@ class TaskLayout(msgspec.Struct, frozen=True):
     def root(self) -> Path:
         """The folder of everything else."""
         return self.folder / "root"
-
-    @property
-    def sandbox(self) -> Path:
-        """An empty folder for the root of its sandbox."""
-        return self.folder / "view"
 
     @property
     def secrets(self) -> Path:

@@ -53,6 +53,8 @@ from bough.model.backend import Launch
 from bough.model.task_template import FileSpec, TaskTemplate
 
 _FILE = 0o644
+#: The folder of the backend over which each task's root is mounted, in mounts of its own.
+VIEW = "view"
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -216,8 +218,6 @@ def _limits(place: Place, launch: Launch, devices: DeviceRules) -> TaskLimits:
 def _make_folders(layout: TaskLayout, template: TaskTemplate, account: UserAccount | None) -> None:
     """Make the folders that the task needs, no more: some file systems make them slowly."""
     names = ["work", "output"]
-    if layout.surroundings is Surroundings.SANDBOX:
-        names.append("view")
     if template.files or template.credentials or template.checkpoints:
         names.append("root")
     with opened(layout.folder) as folder:
@@ -294,15 +294,19 @@ def _sandbox(
 ) -> Sandbox | None:
     if layout.surroundings is not Surroundings.SANDBOX or place.sandbox is None:
         return None
-    hidden = (place.options.folder, *place.options.hidden)
+    own = real_path(place.options.folder)
+    hidden = (own, *(real_path(each) for each in place.options.hidden))
+    view = f"{own}/{VIEW}"
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(view, 0o700)
     names = sorted(os.listdir(layout.root)) if layout.root.exists() else ()
     new = (Mount(str(layout.root / name), f"/{name}", writable=True) for name in names)
     return Sandbox(
         temporary=str(layout.temporary),
-        root=str(layout.sandbox),
+        root=view,
         kind=place.sandbox,
         mounts=(*new, *mounts),
-        hidden=tuple(str(real_path(each)) for each in hidden),
+        hidden=tuple(map(str, hidden)),
         hidden_devices=hidden_devices,
         resolver=place.resolver,
         image="" if layout.machine == Path("/") else str(layout.machine),

@@ -65,13 +65,13 @@ def plan_devices(gpus: Iterable[int], *, sandboxed: bool) -> tuple[DeviceRules, 
     Without a sandbox it can use everything else that its account can.
     """
     own = frozenset(gpus)
-    devices = find_gpu_devices()
+    accelerators = _entries(_DEVICES, ACCELERATORS)
+    devices = find_gpu_devices() if accelerators else {}
     others = [path for index, paths in devices.items() if index not in own for path in paths]
     denied = tuple(_numbers(others))
     if not sandboxed:
         return DeviceRules(denied=denied), tuple(map(str, others))
-    seen = _entries(_DEVICES, ACCELERATORS)
-    shown = [each for path in seen for each in _below(path) if each not in others]
+    shown = [each for path in accelerators for each in _below(path) if each not in others]
     return DeviceRules((*_USUAL, *_numbers(shown)), denied, rest=False), tuple(map(str, others))
 
 

@@ -7,10 +7,11 @@ import os
 import signal
 from pathlib import Path
 
+from bough.backends.local.sandbox import syscalls
 from bough.errors import BoughError
 
 #: If memory runs out, the kernel kills tasks before the server and other programs.
-_OOM_SCORE, _OOM_SCORE_FILE = "200", Path("/proc/self/oom_score_adj")
+_OOM_SCORE, _OOM_SCORE_FILE = b"200", "/proc/self/oom_score_adj"
 #: Signals that a supervisor does not leave at their default: Python ignores the first two, the fork
 #: server the others; supervisors handle the last two.
 CHANGED_SIGNALS = (
@@ -27,13 +28,17 @@ CHANGED_SIGNALS = (
 def reset_signals() -> None:
     """Start with default signals, whatever Python, the fork server and supervisors changed."""
     for number in CHANGED_SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
+        syscalls.reset_signal(number)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def prefer_to_be_killed() -> None:
     """Let the kernel kill this process before the server when memory runs out."""
-    _OOM_SCORE_FILE.write_text(_OOM_SCORE)
+    file = os.open(_OOM_SCORE_FILE, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(file, _OOM_SCORE)
+    finally:
+        os.close(file)
 
 
 def find_program(name: str, path: str | None = None) -> str | None:

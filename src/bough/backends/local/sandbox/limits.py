@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import os
 import signal
-import subprocess
 from itertools import combinations
 from pathlib import Path
 from urllib.parse import unquote
@@ -119,13 +119,17 @@ class Cgroup(msgspec.Struct, frozen=True):
 
     def remove(self, *, parents: bool = True) -> bool:
         """Remove it, and its parents if it was the last; whether it is gone."""
+        gone = True
         for folder in self._distinct():
-            with contextlib.suppress(OSError):
+            try:
                 for each in reversed(_with_all_below(folder)):
                     os.rmdir(each)
-                if parents:
+            except OSError:
+                gone = gone and not os.path.exists(folder)
+            if parents:
+                with contextlib.suppress(OSError):
                     os.rmdir(os.path.dirname(folder))
-        return not any(os.path.exists(each) for each in self._distinct())
+        return gone
 
     def memory_killed(self) -> bool:
         """Whether the kernel killed something in it for exceeding the memory limit."""
@@ -245,7 +249,7 @@ def _make(folder: str, controller: str) -> None:
     parent = os.path.dirname(folder)
     for _ in range(_TRIES):
         try:
-            if os.path.exists(f"{parent}/cgroup.subtree_control"):
+            if _is_unified(os.path.dirname(parent)) and os.path.exists(parent):
                 _delegate(Path(parent), (controller,), change=True)
             os.mkdir(folder)
         except FileExistsError:
@@ -257,6 +261,12 @@ def _make(folder: str, controller: str) -> None:
         else:
             return
     raise OSError(f"{folder} cannot be made")
+
+
+@functools.cache
+def _is_unified(group: str) -> bool:
+    """Whether a group is one of version 2; that of the server, or one above it, stays as it is."""
+    return os.path.exists(f"{group}/cgroup.subtree_control")
 
 
 def _attempts(
@@ -301,6 +311,8 @@ def _delegate(group: Path, controllers: tuple[str, ...], *, change: bool) -> Non
 
 def _try_out(setup: CgroupSetup) -> None:
     """Make a group, put a process into it, and remove it."""
+    import subprocess  # noqa: PLC0415 - see supervisor.fork_server
+
     group = plan_group(setup, f"trial {os.getpid()}")
     try:
         make_group(group, TaskLimits(1_000, 64 * 2**20, 64, _TRIED_DEVICES))
@@ -367,7 +379,11 @@ def _with_all_below(folder: str) -> list[str]:
     for each in found:
         with contextlib.suppress(OSError):
             # Two names are its own, and each folder in it is one more: most groups need no search.
-            if os.stat(each).st_nlink == 2:
+            names = os.stat(each).st_nlink
+            if names == 2:
+                continue
+            if names == 3 and os.path.isdir(f"{each}/{INNER}"):
+                found.append(f"{each}/{INNER}")
                 continue
             with os.scandir(each) as entries:
                 found += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]

@@ -13,7 +13,6 @@ import ipaddress
 import os
 import select
 import socket
-import subprocess
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -120,6 +119,8 @@ def open_way_out(
     setup: NetworkSetup, namespaces: Namespaces, pipe: tuple[int, int] | None = None
 ) -> WayOut:
     """Start slirp4netns for a network; it goes on for as long as a pipe is held open."""
+    import subprocess  # noqa: PLC0415 - see supervisor.fork_server
+
     ready, tell = os.pipe2(os.O_CLOEXEC)
     end, hold = pipe or os.pipe2(os.O_CLOEXEC)
     network, user = namespaces
@@ -196,6 +197,8 @@ def _arrange(namespaces: Namespaces, forbidden: tuple[str, ...]) -> list[int]:
 
 def _make_with_bubblewrap() -> Namespaces:
     """Namespaces of a process that bubblewrap starts, which may make user namespaces."""
+    import subprocess  # noqa: PLC0415 - see supervisor.fork_server
+
     program = find_program("bwrap")
     if program is None:
         raise Unstartable("bubblewrap is not installed any more")

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from bough.backends.local.command import Mount, Sandbox
+from bough.backends.local.command import Mount, Sandbox, SandboxKind
 from bough.backends.local.data.paths import make_below, open_below, real_path
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.sandbox import syscalls
@@ -52,7 +52,7 @@ _FLAGS = {
 
 def lay_out(sandbox: Sandbox) -> None:
     """Mount all that the task sees of the machine, in the new mount namespace of this process."""
-    owner = os.stat(sandbox.root)
+    owner = os.stat(sandbox.temporary)
     before = os.umask(0o022)
     syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
     syscalls.mount("none", sandbox.root, "tmpfs", _flags(), ROOT_OPTIONS)
@@ -104,6 +104,7 @@ class _NewRoot:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._path = sandbox.root
+        self._kind = sandbox.kind
         self._image = sandbox.image
         self.descriptor = open_below("/", _parts(sandbox.root))
         self._taken = OWN | {_parts(each.target)[0] for each in sandbox.mounts}
@@ -181,24 +182,38 @@ class _NewRoot:
 
     def show_resolver(self, path: str) -> None:
         """Resolve host names as its network does, where the machine has such a file."""
+        if not self._image and not path:
+            return
         target = find_resolver()
         if self._image:
             shown = path or ("" if target is None else str(target))
             # Where nothing could be added to an image without such a file, it resolves as it does.
             with contextlib.suppress(OSError):
                 self.bind(shown, _RESOLVER.parts[1:], writable=False)
-        elif path and target is not None:
+        elif target is not None:
             self.bind(path, target.parts[1:], writable=False)
 
     def show_processes(self) -> None:
         """Add /proc, with the settings of the machine read-only."""
-        syscalls.mount("proc", self.make("proc"), "proc", _flags(syscalls.MS_NOEXEC))
+        processes = self.make("proc")
+        flags = _flags(syscalls.MS_NOEXEC)
+        syscalls.mount("proc", processes, "proc", flags)
+        bound: list[str] = []
         for name in _SETTINGS:
-            path = "/".join((self._path, "proc", name))
-            if os.path.lexists(path):
+            with contextlib.suppress(FileNotFoundError):
+                path = f"{processes}/{name}"
                 syscalls.mount(path, path, "", syscalls.MS_BIND)
-                kept = _flags(syscalls.MS_NOEXEC | syscalls.MS_RDONLY)
-                syscalls.mount("none", path, "", syscalls.MS_BIND | syscalls.MS_REMOUNT | kept)
+                bound.append(path)
+        try:
+            # All at once, and then /proc itself, which a task writes to, is writable again.
+            with self._opened(("proc",)) as mounted:
+                syscalls.set_mount(mounted, add=syscalls.MOUNT_RDONLY, recursive=True)
+                syscalls.set_mount(mounted, remove=syscalls.MOUNT_RDONLY)
+        except OSError as error:
+            if error.errno != errno.ENOSYS:
+                raise
+            for path in bound:
+                _remount(path, flags | syscalls.MS_RDONLY)
 
     def share_temporary(self, temporary: str) -> None:
         """Make /var/tmp the task's own as well, where there is such a folder."""
@@ -258,6 +273,8 @@ class _NewRoot:
         if entry.is_symlink():
             os.symlink(os.readlink(entry.path), target)
             return
+        if entry.name in _DEVICES and self._copy_device(entry, target):
+            return
         if entry.is_dir(follow_symlinks=False):
             os.mkdir(target)
             if any(each.startswith(f"{entry.path}/") for each in hidden):
@@ -267,6 +284,24 @@ class _NewRoot:
         else:
             os.mknod(target, 0o644)
         syscalls.mount(entry.path, target, "", syscalls.MS_BIND | syscalls.MS_REC)
+
+    def _copy_device(self, entry: os.DirEntry[str], target: str) -> bool:
+        """Make the same device in the file system of this task, where this process may.
+
+        That is less work for the kernel than a mount, and the task cannot change the machine's.
+        """
+        if self._kind is not SandboxKind.NAMESPACES:
+            return False
+        found = entry.stat(follow_symlinks=False)
+        try:
+            os.mknod(target, found.st_mode, found.st_rdev)
+        except PermissionError:
+            # A root that may not make devices can still mount them.
+            return False
+        os.chown(target, found.st_uid, found.st_gid)
+        # The mode that it was made with lacks what the mask of this process forbids.
+        os.chmod(target, stat.S_IMODE(found.st_mode))
+        return True
 
     @contextlib.contextmanager
     def _opened(self, parts: tuple[str, ...]) -> Iterator[int]:

@@ -183,7 +183,7 @@ def _unmakeable(error: OSError) -> Unstartable:
 
 def _is_laid_out_before(sandbox: Sandbox) -> bool:
     """Whether it is laid out by the process that forks, which must not wait for other disks."""
-    own = os.path.dirname(sandbox.root) + "/"
+    own = os.path.dirname(sandbox.temporary) + "/"
     return not sandbox.image and all(each.source.startswith(own) for each in sandbox.mounts)
 
 

@@ -3,7 +3,8 @@
 The server asks the fork server for a supervisor of some attempts. The supervisor reads their
 `launch.json`, forks each task, and writes logs and state files; it tells the server by a pipe.
 
-    fork_server         forks supervisors; and the server's side of it
+    fork_server         forks supervisors
+    fork_server_client  the server's side of it
     supervisor_process  one process that supervises start after start
     supervisor          runs the tasks of one start, together or not at all
     supervised_task     one task of a supervisor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
+import os
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -60,6 +60,8 @@ def copy_all(copies: Iterable[Copy], before: Sequence[str] = ()) -> bytes:
     Before that, run the command that removes a container.
     """
     if before:
+        import subprocess  # noqa: PLC0415 - see supervisor.fork_server
+
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(  # noqa: S603 - made by this backend
                 before,
@@ -80,7 +82,8 @@ def clean_up_folders(folders: Iterable[AttemptFolder]) -> bytes:
         with contextlib.suppress(OSError):
             each.secrets.unlink(missing_ok=True)
             clean_up(each.task)
-            remove(each.stores)
+            if os.path.lexists(each.stores):
+                remove(each.stores)
     return b""
 
 
@@ -91,10 +94,13 @@ def blame(task: SupervisedTask, reason: str) -> str:
 
 def _prepare(setup: Setup, task: SupervisedTask) -> msgspec.Struct:
     folder = task.folder
-    # Files of an earlier supervisor are not used.
-    remove(folder.task)
     # Who can enter it is decided by the folders above.
-    folder.task.mkdir(mode=0o711)
+    try:
+        os.mkdir(folder.task, 0o711)
+    except FileExistsError:
+        # Files of an earlier supervisor are not used.
+        remove(folder.task)
+        os.mkdir(folder.task, 0o711)
     launch = task.order.launch
     with contextlib.suppress(FileNotFoundError):
         secrets = _SECRETS.decode(folder.secrets.read_bytes())

@@ -1,11 +1,14 @@
 """The fork server: a small process without threads that forks supervisors, each in a millisecond.
 
 The server cannot fork them itself, because it has threads, and starting Python for each would take
-too long. `ForkServer` is the server's side: it starts the process and asks it for supervisors. The
-process itself is `python -m` this module. It exits with its server; supervisors go on.
+too long. The process is `python -m` this module; `fork_server_client` is the server's side. It
+exits with its server; supervisors go on.
 
 A supervisor whose tasks have ended waits for the next ones: a process that has done everything once
 needs less than half of the processor's time for them.
+
+All that is imported here is in the memory of every fork, and `threading` has work to do in each of
+them before anything else. So what few tasks need is imported where it is used.
 """
 
 from __future__ import annotations
@@ -17,26 +20,21 @@ import os
 import select
 import signal
 import socket
-import subprocess
 import sys
-import threading
 import time
-from collections import deque
-from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
 from bough.backends.local.attempt_folder import Folders
-from bough.backends.local.options import RUNNER_VARIABLES
-from bough.backends.local.order_lease import OrderLease
+from bough.backends.local.command import SandboxKind
 from bough.backends.local.sandbox.executing import CHANGED_SIGNALS
-from bough.backends.local.supervisor.group_network import GroupAddress, connect_into
+from bough.backends.local.supervisor.group_network import connect_into
 from bough.backends.local.supervisor.instructions import (
+    CONNECT,
+    ConnectAnswer,
+    ConnectRequest,
     Setup,
-    SupervisorRequest,
     decode_setup,
-    encode,
 )
 from bough.backends.local.supervisor.supervisor_process import (
     REQUEST_BYTES,
@@ -44,14 +42,8 @@ from bough.backends.local.supervisor.supervisor_process import (
     WAITING,
     be_supervisor,
 )
-from bough.errors import BoughError, Unavailable
+from bough.errors import BoughError
 
-_MODULE = "bough.backends.local.supervisor.fork_server"
-#: How long the process may take to read a request before it counts as lost.
-_SEND_S = 10.0
-_EXIT_S = 5.0
-_LOG_BYTES = 2**20
-_ANSWER_BYTES = 4_096
 _READ_BYTES = 65_536
 #: How many idle supervisors to keep at most, and for how long.
 _MOST_WAITING = 8
@@ -62,133 +54,6 @@ _MOST_STARTING = max(4, 2 * (os.cpu_count() or 1))
 _HOLD_S = 1.0
 #: A running task may end within this time, and then its supervisor takes the next request.
 _SOON_S = 0.03
-#: Lines that ask for a connection begin with it; others ask for a supervisor.
-_CONNECT = b"connect "
-#: What it needs to find programs, and what container runners need; tasks get none of it.
-_PASSED_VARIABLES = ("PATH", *RUNNER_VARIABLES)
-
-
-class ConnectRequest(msgspec.Struct, frozen=True):
-    """The server wants a connection into the network of a group."""
-
-    number: int
-    wanted: GroupAddress
-    timeout_s: float
-
-
-class ConnectAnswer(msgspec.Struct, frozen=True):
-    """The connection comes with it, or it says why there is none."""
-
-    number: int
-    fault: str = ""
-
-
-class ForkServer:
-    """The server's side: asks for supervisors, and replaces the process if it is lost."""
-
-    def __init__(self, setup: Setup, log: Path) -> None:
-        self._setup = setup
-        #: Where the process and its supervisors write unexpected errors.
-        self._log = log
-        self._process: subprocess.Popen[bytes] | None = None
-        self._line: socket.socket | None = None
-        self._sending = threading.Lock()
-        #: One connection is asked for at a time, and its answer recognised by its number.
-        self._connecting = threading.Lock()
-        self._connections = 0
-
-    @property
-    def alive(self) -> bool:
-        """Whether the process runs."""
-        return self._process is not None and self._process.poll() is None
-
-    def start(self) -> None:
-        """Start the process, in place of one that is lost."""
-        self.close()
-        ours, theirs = socket.socketpair()
-        if self._log.exists() and self._log.stat().st_size > _LOG_BYTES:
-            self._log.unlink()
-        with theirs, self._log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - Python itself
-                [sys.executable, "-m", _MODULE, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                # Not the server's own, which a caller may read until they are closed.
-                stdout=log,
-                stderr=log,
-                pass_fds=(theirs.fileno(),),
-                env=_environment(),
-                cwd="/",
-                start_new_session=True,
-            )
-        ours.settimeout(_SEND_S)
-        self._line = ours
-        ours.sendall(encode(self._setup) + b"\n")
-
-    def supervise(self, names: Sequence[str], lease: OrderLease) -> None:
-        """Fork a supervisor for some attempts, by the names of their folders."""
-        self._send(encode(SupervisorRequest(tuple(names), lease)) + b"\n")
-
-    def connect(self, wanted: GroupAddress, timeout_s: float) -> socket.socket:
-        """A connection to an address within the network of a group.
-
-        It is made by a forked process, because one with threads cannot enter every network.
-        """
-        with self._connecting:
-            self._connections += 1
-            number = self._connections
-            asked = ConnectRequest(number, wanted, timeout_s)
-            try:
-                self._send(_CONNECT + msgspec.json.encode(asked) + b"\n")
-                return self._read_connection(number, time.monotonic() + timeout_s + _SEND_S)
-            except OSError as error:
-                fault = f"The network of group {wanted.group} cannot be reached: {error}."
-                raise Unavailable(fault) from None
-
-    def _read_connection(self, number: int, until: float) -> socket.socket:
-        """Read the answer to a request; one that came too late for an earlier one is dropped."""
-        while self._line is not None and time.monotonic() < until:
-            content, descriptors, _, _ = socket.recv_fds(self._line, _ANSWER_BYTES, 1)
-            if not content:
-                break
-            # What comes with descriptors is the last line, because reading ends after them.
-            answer = msgspec.json.decode(content.splitlines()[-1], type=ConnectAnswer)
-            if answer.number == number and descriptors:
-                return socket.socket(fileno=descriptors[0])
-            for each in descriptors:
-                os.close(each)
-            if answer.number == number:
-                raise Unavailable(answer.fault)
-        raise TimeoutError("it did not answer in time")
-
-    def _send(self, text: bytes) -> None:
-        with self._sending:
-            self._send_alone(text)
-
-    def _send_alone(self, text: bytes) -> None:
-        for again in (True, False):
-            try:
-                if self._line is None or not self.alive:
-                    self.start()
-                if self._line is not None:
-                    self._line.sendall(text)
-                return
-            except OSError:
-                self.close()
-                if not again:
-                    raise
-
-    def close(self) -> None:
-        """Let the process exit; the supervisors that it forked go on."""
-        if self._line is not None:
-            self._line.close()
-            self._line = None
-        if self._process is not None:
-            try:
-                self._process.wait(_EXIT_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            self._process = None
 
 
 def main(descriptor: int) -> None:
@@ -208,10 +73,21 @@ def main(descriptor: int) -> None:
     while b"\n" not in text:
         text += line.recv(_READ_BYTES) or sys.exit()
     setup, _, text = text.partition(b"\n")
+    known = decode_setup(setup)
+    _load_what_starts_programs(known)
     # Memory is shared with all supervisors for as long as it is not written to.
     gc.collect()
     gc.freeze()
-    _Forker(decode_setup(setup), line).run(text)
+    _Forker(known, line).run(text)
+
+
+def _load_what_starts_programs(setup: Setup) -> None:
+    """Load `subprocess`, with `threading`, only if supervisors have to start programs often."""
+    has_network = setup.network is not None and (
+        setup.network.slirp is not None or setup.sandbox is SandboxKind.BUBBLEWRAP
+    )
+    if has_network or setup.options.container_runner is not None:
+        import subprocess  # noqa: F401, PLC0415
 
 
 class _Forker:
@@ -227,8 +103,9 @@ class _Forker:
         self._waiting: dict[int, float] = {}
         #: Supervisors that start tasks, or may soon be idle, and until when to count on that.
         self._starting: dict[int, float] = {}
-        #: Requests without a supervisor yet, and when one last got any.
-        self._requests: deque[bytes] = deque()
+        #: Requests without a supervisor yet, in their order, and when one last got any. A server
+        #: that waits for long asks again, and then it is still one request.
+        self._requests: dict[bytes, None] = {}
         self._moved_at = 0.0
 
     def run(self, text: bytes) -> None:
@@ -249,11 +126,11 @@ class _Forker:
             self._dismiss(time.monotonic() - _IDLE_S)
 
     def _note(self, text: bytes) -> None:
-        if not text.startswith(_CONNECT):
+        if not text.startswith(CONNECT):
             self._moved_at = self._moved_at if self._requests else time.monotonic()
-            self._requests.append(text)
+            self._requests[text] = None
         elif os.fork() == 0:
-            _be_connector(self._setup, text.removeprefix(_CONNECT), self._line)
+            _be_connector(self._setup, text.removeprefix(CONNECT), self._line)
 
     def _timeout_ms(self) -> float | None:
         if self._requests:
@@ -266,17 +143,18 @@ class _Forker:
         now = time.monotonic()
         self._starting = {each: until for each, until in self._starting.items() if until > now}
         while self._requests:
-            if self._hand_on(self._requests[0]):
+            request = next(iter(self._requests))
+            if self._hand_on(request):
                 self._moved_at = now
             elif len(self._starting) < _MOST_STARTING:
-                self._fork(self._requests[0])
+                self._fork(request)
                 self._moved_at = now
             elif now < self._moved_at + _HOLD_S:
                 return
             else:
                 # The starting ones hang, so requests no longer wait for them.
-                self._fork(self._requests[0])
-            self._requests.popleft()
+                self._fork(request)
+            del self._requests[request]
 
     def _hand_on(self, text: bytes) -> bool:
         """Give a request to the most recent idle supervisor; returns whether there was one."""
@@ -348,14 +226,6 @@ def _be_connector(setup: Setup, text: bytes, line: socket.socket) -> None:
     with contextlib.suppress(OSError):
         socket.send_fds(line, [msgspec.json.encode(answer) + b"\n"], descriptors)
     os._exit(0)
-
-
-def _environment() -> dict[str, str]:
-    """The part of the server's environment, which may hold secrets, that is passed on."""
-    passed = {each: os.environ[each] for each in _PASSED_VARIABLES if each in os.environ}
-    # Absolute, because the process starts in another folder.
-    search_path = os.pathsep.join(os.path.abspath(each) for each in sys.path if each)
-    return {"PATH": os.defpath} | passed | {"PYTHONPATH": search_path}
 
 
 if __name__ == "__main__":

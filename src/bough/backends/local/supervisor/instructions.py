@@ -1,7 +1,7 @@
 """What the server tells its supervisors: the settings of this machine, and which attempts to run.
 
-`Setup` and each `SupervisorRequest` go to the fork server; a `StartOrder` is the content of an
-attempt's `launch.json`.
+`Setup`, each `SupervisorRequest` and each `ConnectRequest` go to the fork server; a `StartOrder` is
+the content of an attempt's `launch.json`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from bough.backends.local.options import LocalOptions
 from bough.backends.local.order_lease import OrderLease
 from bough.backends.local.sandbox.limits import CgroupSetup
 from bough.backends.local.sandbox.network import NetworkSetup
+from bough.backends.local.supervisor.group_network import GroupAddress
 from bough.model.backend import Launch
+
+#: Lines that ask for a connection begin with it; others ask for a supervisor.
+CONNECT = b"connect "
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -45,6 +49,21 @@ class SupervisorRequest(msgspec.Struct, frozen=True):
 
     names: tuple[str, ...]
     lease: OrderLease = OrderLease()
+
+
+class ConnectRequest(msgspec.Struct, frozen=True):
+    """The server wants a connection into the network of a group."""
+
+    number: int
+    wanted: GroupAddress
+    timeout_s: float
+
+
+class ConnectAnswer(msgspec.Struct, frozen=True):
+    """The connection comes with it, or it says why there is none."""
+
+    number: int
+    fault: str = ""
 
 
 def encode(value: Setup | StartOrder | SupervisorRequest) -> bytes:

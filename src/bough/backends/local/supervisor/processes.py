@@ -34,7 +34,8 @@ class Process(msgspec.Struct, frozen=True):
 def find_process(pid: int) -> Process | None:
     """A process, if it exists."""
     try:
-        content = Path(f"/proc/{pid}/stat").read_bytes()
+        with open(f"/proc/{pid}/stat", "rb", 0) as file:
+            content = file.read()
     except (FileNotFoundError, ProcessLookupError):
         return None
     # The name is in parentheses, and can contain some itself.
