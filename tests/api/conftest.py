@@ -32,7 +32,7 @@ def divided(team):
     return team
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def visited(sqlite_files) -> list[Visited]:
     """The answers of a site that has something of everything."""
     store = sqlite_files.open(sqlite_files.make())

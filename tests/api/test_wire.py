@@ -352,6 +352,15 @@ def test_the_description_names_every_route(house):
     ].keys()
 
 
+def test_the_description_is_put_together_once(house, monkeypatch):
+    first = house.ask("GET", "/api/openapi.json", user=None)
+    monkeypatch.setattr(type(house.application.openapi_schema), "to_schema", None)
+
+    second = house.ask("GET", "/api/openapi.json", user=None)
+
+    assert (200, first.content) == (second.status_code, second.content)
+
+
 def test_metrics_count_what_happens(divided):
     divided.run(15, priority="LOW")
     divided.run(40, "team--b")

@@ -15,8 +15,11 @@ from pathlib import Path
 import pytest
 
 from tests.crash.crashes import crash, scene, seed_of_this_run
+from tests.crash.jobs import GroupPlan, Job, TaskPlan
 from tests.crash.laws import FOLLOWED_OR_LOST
+from tests.crash.load import POOL
 from tests.crash.postgres import durable_postgres
+from tests.crash.server import until
 
 KILLS = 20
 BUDGET_S = 600
@@ -69,4 +72,19 @@ def test_supervisors_and_fork_servers_that_are_killed_under_load_lose_nothing(tm
                 if found:
                     with suppress(ProcessLookupError):
                         os.kill(now.random.choice(found), signal.SIGKILL)
+        now.settle(FOLLOWED_OR_LOST)
+
+
+def test_a_supervisor_that_is_killed_means_another_attempt_and_nothing_runs_on(tmp_path: Path):
+    gang = (TaskPlan("rank-0", lines=20), TaskPlan("rank-1", lines=20, lead=False))
+    job = Job("kept", POOL, "NORMAL", (GroupPlan("all", gang),))
+    with scene(tmp_path, seed_of_this_run()) as now:
+        answer = now.load.submit(now.server.client(), job)
+        assert "done" == answer.kind, answer
+        until(lambda: len(now.witness.living) == 2, "both tasks run")
+        before = list(now.witness.runs)
+        (supervisor,) = now.server.supervisors()
+        os.kill(supervisor, signal.SIGKILL)
+        until(lambda: len(now.witness.runs) == 4, "both tasks run again")
+        assert all(run.over for run in before)
         now.settle(FOLLOWED_OR_LOST)

@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from bough.backends.local.supervisor import fork_server
 from tests.local.bench import Bench
+from tests.warm import SUBPROCESS
+
+
+@pytest.fixture(autouse=True)
+def quick_fork_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork servers are forks themselves: a new interpreter would be most of what a test costs.
+
+    Tests of how they start have a fixture of this name that does nothing.
+    """
+    monkeypatch.setattr(fork_server, "subprocess", SUBPROCESS)
 
 
 @pytest.fixture

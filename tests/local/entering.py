@@ -21,6 +21,7 @@ from bough.backends.local.command import TaskCommand
 from bough.backends.local.sandbox import syscalls
 from bough.backends.local.sandbox.sandbox import enter, environment_of
 from bough.errors import BoughError
+from tests.warm import Process
 
 PATIENCE_S = 60.0
 UNSTARTABLE = 125
@@ -34,12 +35,11 @@ class Running:
 
     def __init__(self, command: TaskCommand, user: int | None = None, *, old: bool = False) -> None:
         arguments = (msgspec.json.encode(command).decode(), str(user or ""), "old" if old else "")
-        self.process = subprocess.Popen(
+        self.process = Process(
             (sys.executable, "-m", "tests.local.entering", *arguments),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
         )
 
     def signal(self, number: int) -> None:
@@ -49,7 +49,7 @@ class Running:
     def end(self) -> tuple[int, str, str]:
         """Wait for its end: the exit code (or the signal, below 0), and what it wrote."""
         out, error = self.process.communicate(timeout=PATIENCE_S)
-        return self.process.returncode, out, error
+        return self.process.wait(PATIENCE_S), out, error
 
 
 def wait_for(path: Path) -> None:

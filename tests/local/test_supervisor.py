@@ -17,6 +17,11 @@ from tests.local.bench import Bench, kill, processes_of, until
 LIBRARY_SIGNALS = 0x1_8000_0000
 
 
+@pytest.fixture
+def quick_fork_servers() -> None:
+    """Here fork servers are started as the server starts them."""
+
+
 def test_a_task_that_ends_at_once_is_seen_to_end(bench: Bench) -> None:
     attempts = [bench.run("/bin/true") for _ in range(30)]
     assert [0] * 30 == [bench.wait_over(each).exit_code for each in attempts]
