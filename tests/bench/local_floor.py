@@ -31,7 +31,7 @@ PROGRAM = "/bin/true"
 _PAGE = 4_096
 #: How many tasks are not counted: everything is done for the first time then.
 _FIRST = 5
-_FOLDERS = ("", "task", "task/work", "task/output", "task/tmp", "task/view")
+_FOLDERS = ("", "task", "task/work", "task/output", "task/tmp")
 _DEVICES = ("full", "null", "random", "tty", "urandom", "zero")
 _SETTINGS = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 _LIMITS = TaskLimits(1_000, 2**30, 1_000, DeviceRules(((1, 3), (1, 5), (1, 7), (1, 8)), rest=False))
@@ -46,6 +46,7 @@ def main(count: int) -> None:
             for entry in os.scandir("/")
             if entry.is_dir(follow_symlinks=False) and entry.name not in {"dev", "proc", "tmp"}
         ]
+        os.mkdir(f"{folder}/view")
         try:
             _run(folder, setup, machine, range(_FIRST))
             before = _spent_s()
@@ -66,7 +67,7 @@ def _run(folder: str, setup: CgroupSetup | None, machine: list[str], numbers: ra
         group = None if setup is None else plan_group(setup, f"floor-{os.getpid()}/{number}")
         if group is not None:
             make_group(group, _LIMITS)
-        first = _fork_first(f"{attempt}/task/view", f"{attempt}/task", group, machine)
+        first = _fork_first(f"{folder}/view", f"{attempt}/task", group, machine)
         _write_durably(state, 3)
         os.waitpid(first, 0)
         if group is not None:
@@ -103,8 +104,8 @@ def _mount_all(root: str, own: str, machine: list[str]) -> None:
         if name == "dev":
             syscalls.mount("none", f"{root}/dev", "tmpfs")
     for name in _DEVICES:
-        os.mknod(f"{root}/dev/{name}", 0o644)
-        syscalls.mount(f"/dev/{name}", f"{root}/dev/{name}", "", _BIND)
+        found = os.stat(f"/dev/{name}")
+        os.mknod(f"{root}/dev/{name}", found.st_mode, found.st_rdev)
     syscalls.mount("none", f"{root}/dev/pts", "devpts", 0, "newinstance")
     syscalls.mount("none", f"{root}/dev/shm", "tmpfs")  # noqa: S108 - of the new root
     for source, target in (("tmp", "tmp"), ("work", "osmo/work"), ("output", "osmo/data")):
@@ -121,8 +122,9 @@ def _be_first(root: str, group: Cgroup | None) -> None:
         for name in _SETTINGS:
             path = f"{root}/proc/{name}"
             syscalls.mount(path, path, "", syscalls.MS_BIND)
-            flags = syscalls.MS_BIND | syscalls.MS_REMOUNT | syscalls.MS_RDONLY
-            syscalls.mount("none", path, "", flags)
+        processes = os.open(f"{root}/proc", os.O_PATH)
+        syscalls.set_mount(processes, add=syscalls.MOUNT_RDONLY, recursive=True)
+        syscalls.set_mount(processes, remove=syscalls.MOUNT_RDONLY)
         os.chdir(root)
         syscalls.pivot_here()
         os.waitpid(os.posix_spawn(PROGRAM, [PROGRAM], {}, setsid=True), 0)

@@ -88,4 +88,16 @@ MUTATIONS = (
         "not order.expired",
         "tests/local/test_backend.py -k supervisors_begin",
     ),
+    Mutation(
+        "settings of the machine stay writable in a task's /proc",
+        "                syscalls.set_mount(mounted, add=syscalls.MOUNT_RDONLY, recursive=True)\n",
+        "",
+        "tests/local/test_view_of_tasks.py -k settings",
+    ),
+    Mutation(
+        "a folder is mounted for a task without its flags",
+        "            syscalls.set_mount(mount, add=attributes)\n",
+        "",
+        "tests/local/test_view_of_tasks.py -k writable",
+    ),
 )

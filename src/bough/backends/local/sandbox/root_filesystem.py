@@ -244,14 +244,23 @@ class _NewRoot:
             if not is_folder and not stat.S_ISREG(mode):
                 raise OSError(errno.EINVAL, "it is neither a folder nor a file", source)
             target = self._make_target(parts, is_folder=is_folder)
-            syscalls.mount(_of(shown), _of(target), "", syscalls.MS_BIND)
-            os.close(target)
+            attributes = _SAFE if writable else _SAFE | syscalls.MOUNT_RDONLY
+            try:
+                attached = _attach(shown, target, attributes)
+                if not attached:
+                    syscalls.mount(_of(shown), _of(target), "", syscalls.MS_BIND)
+            finally:
+                os.close(target)
         finally:
             os.close(shown)
+        if not attached:
+            self._change_below(parts, attributes)
+
+    def _change_below(self, parts: tuple[str, ...], attributes: int) -> None:
         with self._opened(parts[:-1]) as above:
             bound = os.open(parts[-1], os.O_PATH | os.O_NOFOLLOW, dir_fd=above)
         try:
-            _change(bound, _SAFE if writable else _SAFE | syscalls.MOUNT_RDONLY)
+            _change(bound, attributes)
         finally:
             os.close(bound)
 
@@ -321,6 +330,25 @@ def _protect(root: int, path: str) -> None:
         if error.errno != errno.ENOSYS:
             raise
         _remount_all(path)
+
+
+def _attach(source: int, target: int, attributes: int) -> bool:
+    """Mount something open over something open; whether the kernel can, as since 5.12.
+
+    It has its attributes before anything can see it.
+    """
+    try:
+        mount = syscalls.clone_mount(source)
+        try:
+            syscalls.set_mount(mount, add=attributes)
+            syscalls.attach_mount(mount, target)
+        finally:
+            os.close(mount)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        return False
+    return True
 
 
 def _change(descriptor: int, attributes: int) -> None:

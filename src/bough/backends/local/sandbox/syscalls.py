@@ -40,8 +40,10 @@ MOUNT_NODEV = 0x4
 _MNT_DETACH = 2
 _AT_RECURSIVE = 0x8000
 _AT_EMPTY_PATH = 0x1000
-#: The same number on all kinds of processors.
-_SYS_MOUNT_SETATTR = 442
+#: The same numbers on all kinds of processors.
+_SYS_OPEN_TREE, _SYS_MOVE_MOUNT, _SYS_MOUNT_SETATTR = 428, 429, 442
+_OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC = 0x1, os.O_CLOEXEC
+_MOVE_FROM_OPEN, _MOVE_TO_OPEN = 0x04, 0x40
 #: By the kind of processor.
 _SYS_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}
 _KEYCTL_JOIN_SESSION_KEYRING = 1
@@ -149,6 +151,31 @@ def set_mount(descriptor: int, *, add: int = 0, remove: int = 0, recursive: bool
     )
 
 
+def clone_mount(descriptor: int) -> int:
+    """A mount of an open folder or file that is nowhere yet, as a descriptor."""
+    flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_EMPTY_PATH
+    return _call(
+        _libc.syscall,
+        ctypes.c_long(_SYS_OPEN_TREE),
+        ctypes.c_int(descriptor),
+        b"",
+        ctypes.c_uint(flags),
+    )
+
+
+def attach_mount(descriptor: int, target: int) -> None:
+    """Mount what `clone_mount` made over an open folder or file."""
+    _call(
+        _libc.syscall,
+        ctypes.c_long(_SYS_MOVE_MOUNT),
+        ctypes.c_int(descriptor),
+        b"",
+        ctypes.c_int(target),
+        b"",
+        ctypes.c_uint(_MOVE_FROM_OPEN | _MOVE_TO_OPEN),
+    )
+
+
 def make_system_call(numbers: Mapping[str, int], *arguments: Any) -> int:
     """Make a system call that the C library does not have, by its number on this processor."""
     number = numbers.get(os.uname().machine)
@@ -246,10 +273,12 @@ def _control(option: int, value: int) -> None:
     _call(_libc.prctl, option, value, 0, 0, 0)
 
 
-def _call(function: Any, *arguments: Any, path: str | None = None) -> None:
-    if function(*arguments) < 0:
+def _call(function: Any, *arguments: Any, path: str | None = None) -> int:
+    answer = function(*arguments)
+    if answer < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), path)
+    return answer
 
 
 def _unescape(text: str) -> str:
