@@ -6,6 +6,12 @@ from tests.mutations.mutation import Mutation
 
 MUTATIONS = (
     Mutation(
+        "a watch that is silent goes on from a version that is not there yet",
+        '            except Silent as silent:\n                self._version = ""\n',
+        "            except Silent as silent:\n",
+        "tests/unit/test_kube_watching.py -k silent",
+    ),
+    Mutation(
         "a leader that was replaced writes over the decisions of the next one",
         "return there is not None and own is not None and there.term > own.term",
         "return False",

@@ -6,6 +6,18 @@ from tests.mutations.mutation import Mutation
 
 MUTATIONS = (
     Mutation(
+        "a follower of events passes over one that is committed late",
+        "    ELSE (SELECT coalesce(begun_after, number) FROM events",
+        "    ELSE (SELECT number FROM events",
+        "tests/store/test_event_order.py",
+    ),
+    Mutation(
+        "a transaction draws the number of an event before it has its own",
+        "        \"CASE WHEN txid_current() > 0 THEN nextval('events_number_seq') END\"\n",
+        "        \"nextval('events_number_seq')\"\n",
+        "tests/store/test_event_order.py",
+    ),
+    Mutation(
         "the scheduler's process is left when its server is killed",
         "    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)\n",
         "",

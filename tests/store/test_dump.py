@@ -15,8 +15,11 @@ from bough.errors import BoughError, Conflict, Invalid
 from bough.store.dump import DumpHead, check_dump, load_dump, write_dump
 from bough.store.migration import FOUNDATION, upgrade
 from bough.store.schema import METADATA
-from tests.store.usecases import Store
+from tests.store.usecases import Store, event_order
 from tests.store.world import World, newest_revision
+
+#: What is said of the transactions that wrote events, which are others after a restore.
+OF_TRANSACTIONS = ("written_in", "begun_after")
 
 
 def quiet(_table: str, _rows: int) -> None:
@@ -40,7 +43,7 @@ def contents(store: Store) -> dict[str, list[dict[str, object]]]:
                 continue
             rows = connection.execute(sa.select(table).order_by(*table.primary_key)).mappings()
             found[table.name] = [
-                {name: value for name, value in row.items() if name != "written_in"}
+                {name: value for name, value in row.items() if name not in OF_TRANSACTIONS}
                 for row in rows
                 if row.get("name") not in ("restored", "version", "setup", "access")
             ]
@@ -127,8 +130,11 @@ def test_a_dump_of_an_older_revision_is_migrated(databases, tmp_path: Path):
     path = tmp_path / "dump"
     head = DumpHead("0.0.1", "2026-01-01T00:00:00+00:00", FOUNDATION, {})
     row = {"name": "team", "gpu_guarantee": 8, "gpu_weight": 1, "config": {}, "created_ms": 0}
-    write_lines(path, head, ["pools", row])
+    event = {"number": 7, "at_ms": 0, "kind": "pool.changed", "subject": "team", "message": ""}
+    write_lines(path, head, ["pools", row], ["events", {**event, "written_in": 900_000_000}])
     load_dump(old, path, "first", replace=True, tell=quiet)
+    with old.read() as connection:
+        assert [7] == [each.number for each in event_order.events_after(connection, 0)]
     found = contents(old)["pools"]
     assert [("team", 8)] == [(each["name"], each["gpu_guarantee"]) for each in found]
     old.close()

@@ -399,6 +399,28 @@ def test_versions_that_go_back_make_it_list_again(
     assert "pods: listing again: versions went back from 900 to 4" in caplog.messages
 
 
+def test_watches_that_end_at_once_make_it_list_again_and_are_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a proxy answers that has lost its apiserver: whole answers, with nothing in them."""
+
+    def answer(exchange: Exchange) -> None:
+        if "watch" in exchange.path:
+            exchange.begin_lines()
+            exchange.end_lines()
+        else:
+            exchange.answer(EMPTY)
+
+    heard: list[object] = []
+    with ScriptedApiserver(tmp_path, answer) as server:
+        follower = Follower(client_of(server), PODS, heard.append, back_off=BackOff(0.01, 0.01))
+        follower.start()
+        wait_for(lambda: len(heard) >= 2)
+        follower.stop()
+    assert ["watch" in path for _, path in server.asked][:5] == [False, True, True, True, False]
+    assert "pods: watches end at once; listing again" in caplog.messages
+
+
 def test_a_list_that_gets_no_answer_is_tried_again_and_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -38,6 +38,8 @@ WATCH_S = (240, 480)
 YIELDS_S, LOOKS_EVERY_S = 10.0, 0.05
 #: How long a watch is interrupted for more urgent requests: an apiserver knows the last minute.
 PAUSES_S = 5.0
+#: So many watches in a row that end within so long and without an event are as good as none.
+MOST_EMPTY, EMPTY_S = 3, 5.0
 
 
 class Relisted(NamedTuple, Generic[T]):
@@ -76,6 +78,8 @@ class Follower(Generic[T]):
         self._lock = threading.Lock()
         self._stream: Stream | None = None
         self._version = ""
+        #: How many watches in a row have ended at once, without an event.
+        self._empty = 0
         #: Why it makes no progress at the moment; empty if it does.
         self.failure = ""
         #: Whether the cluster turned out not to know the kind.
@@ -181,7 +185,7 @@ class Follower(Generic[T]):
         events = self._client.watch(
             self._kind, self._version, **self._selected, timeout_s=watched_s, opened=self._opened
         )
-        told = False
+        told, began_s = False, time.monotonic()
         with contextlib.closing(events):
             for event in events:
                 if self._stopping.is_set():
@@ -195,12 +199,20 @@ class Follower(Generic[T]):
                 told = True
                 if self._gives_way():
                     break
+        self._count_empty(is_empty=not told and time.monotonic() - began_s < EMPTY_S)
         if self._gives_way():
             self._paused = True
             self._wait_while(self._lasts, PAUSES_S)
         elif not told and not self._stopping.is_set():
             # It ended without any event: wait, so as not to ask again in a tight loop.
             self._stopping.wait(self._back_off.wait_s())
+
+    def _count_empty(self, *, is_empty: bool) -> None:
+        """Fail after several watches that ended at once: nothing would be heard, nor said."""
+        self._empty = self._empty + 1 if is_empty else 0
+        if self._empty >= MOST_EMPTY and not self._stopping.is_set():
+            self._empty = 0
+            raise Silent("watches end at once")
 
     def _gives_way(self) -> bool:
         """Whether to interrupt the watch now."""

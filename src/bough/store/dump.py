@@ -199,8 +199,11 @@ def _fits(table: sa.Table, row: dict[str, Any]) -> bool:
 
 def _renumbered(table: str, row: dict[str, Any]) -> dict[str, Any]:
     """A row of a table; transactions, which events name, are numbered anew."""
+    if table != EVENTS.name:
+        return row
+    # A dump of an older revision lacks some.
     unknown = {"written_in": 0, "begun_after": None}
-    return {**row, **unknown} if table == EVENTS.name else row
+    return {name: unknown.get(name, value) for name, value in row.items()}
 
 
 def _last_numbers(connection: sa.Connection) -> dict[str, int]:
