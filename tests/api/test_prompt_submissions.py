@@ -240,6 +240,24 @@ def test_a_request_that_ends_early_takes_no_other_with_it(known):
     assert [f"job-{number}" for number in range(3, MANY + 2)] == sorted(found, key=_number)
 
 
+def test_one_that_comes_as_the_last_one_is_answered_is_kept(known):
+    house, _ = known
+    prompt = PromptSubmissions(house.site)
+
+    async def client() -> list[object]:
+        return [await prompt.keep(draft(house)) for _ in range(4)]
+
+    async def run() -> list[list[object]]:
+        return await asyncio.gather(*(client() for _ in range(3)))
+
+    found = [each for kept in asyncio.run(run()) for each in kept]
+    assert [f"job-{number}" for number in range(2, 14)] == sorted(
+        (each.workflow.workflow_id for each in found if isinstance(each, NewSubmission)),
+        key=_number,
+    )
+    assert {} == prompt._waiting
+
+
 def test_a_server_that_stops_leaves_none_waiting(known):
     house, _ = known
     prompt = PromptSubmissions(house.site)

@@ -53,11 +53,14 @@ class PromptSubmissions:
                 await self._write_batch(batch)
             finally:
                 _leave(batch)
+        # In this very turn: one that comes in the next has to find that none writes any more.
+        del self._waiting[pool]
 
     def _end(self, pool: str, task: asyncio.Task[None]) -> None:
-        """Nothing waits any more; or the server stops, perhaps before the task has begun."""
+        """Where the server stops, perhaps before the task has begun, none is left waiting."""
         self._tasks.discard(task)
-        _leave(self._waiting.pop(pool))
+        if task.cancelled():
+            _leave(self._waiting.pop(pool, []))
 
     async def _write_batch(self, batch: _Waiting) -> None:
         try:
