@@ -233,6 +233,7 @@ def test_a_request_that_ends_early_takes_no_other_with_it(known):
         tasks[0].cancel()
         kept = await asyncio.gather(*tasks, return_exceptions=True)
         assert isinstance(kept[0], asyncio.CancelledError)
+        await asyncio.gather(*prompt._tasks)
         assert {} == prompt._waiting
         return [each.workflow.workflow_id for each in kept if isinstance(each, NewSubmission)]
 
