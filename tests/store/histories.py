@@ -10,7 +10,8 @@ from bough.control.config import settings
 from bough.control.nodes import node_cordon, node_list
 from bough.control.scheduling.loop import Scheduler
 from bough.control.workflows import query
-from bough.control.workflows.submission import restart, submit
+from bough.control.workflows.restarting import restart
+from bough.control.workflows.submission import submit
 from bough.errors import BoughError, Conflict
 from bough.model.backend import Launch, Observation, Sight, Start, Stop
 from bough.model.cluster import Resources

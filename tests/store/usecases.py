@@ -24,7 +24,8 @@ from bough.control.site import Site
 from bough.control.startup import start
 from bough.control.workflows import archive, history_export, observations, query, task_list
 from bough.control.workflows.query import get_workflow
-from bough.control.workflows.submission import SubmitMode, restart, submit
+from bough.control.workflows.restarting import restart
+from bough.control.workflows.submission import SubmitMode, submit
 from bough.server.pool_documents import show_pool
 from bough.store import Store, event_order, records
 from bough.store import pools as pool_store

@@ -2,7 +2,8 @@
 
 Submitting, in the order of a submission:
 
-- submission: submitting and restarting: all checks and the rows, in one transaction
+- submission: submitting: all checks and the rows, in one transaction
+- restarting: a failed workflow once more, without what was completed
 - read_submission: what is sent, or was sent before, into a spec
 - rendering: renders templates, each in a process of its own
 - renderer: that process

@@ -21,7 +21,15 @@ from bough.api.workflows import (
     WorkflowPage,
 )
 from bough.control.scheduling.explanation import Explained, Explainer, Runs
-from bough.control.workflows import apps, arrays, moving, query, read_submission, submission
+from bough.control.workflows import (
+    apps,
+    arrays,
+    moving,
+    query,
+    read_submission,
+    restarting,
+    submission,
+)
 from bough.control.workflows.label_selectors import read_selector
 from bough.control.workflows.submission import Accepted, SubmitMode
 from bough.errors import Invalid
@@ -159,7 +167,7 @@ def submit(
 def restart(request: Visit, pool: FromPath[str], workflow: FromPath[str]) -> Submission:
     """Submit a failed workflow again, without its completed groups."""
     site, actor = caller(request)
-    return _submission(Links(request), submission.restart(site, actor, workflow, pool))
+    return _submission(Links(request), restarting.restart(site, actor, workflow, pool))
 
 
 @route("GET", "/api/workflow", Action.WORKFLOW_LIST)
