@@ -259,6 +259,20 @@ def test_one_that_comes_as_the_last_one_is_answered_is_kept(known):
     assert {} == prompt._waiting
 
 
+def test_one_that_comes_after_all_others_were_written_is_written_too(known):
+    house, _ = known
+    prompt = PromptSubmissions(house.site)
+
+    async def run() -> list[object]:
+        found: list[object] = []
+        for _ in range(2):
+            found.append(await asyncio.wait_for(prompt.keep(draft(house)), 30))
+            await asyncio.gather(*prompt._tasks)
+        return found
+
+    assert all(isinstance(each, NewSubmission) for each in asyncio.run(run()))
+
+
 def test_a_server_that_stops_leaves_none_waiting(known):
     house, _ = known
     prompt = PromptSubmissions(house.site)

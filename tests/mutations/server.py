@@ -150,6 +150,24 @@ MUTATIONS = (
         "tests/store/test_joined_submissions.py -k committed",
     ),
     Mutation(
+        "a full disk takes submissions that have no thread",
+        "    if setup is None or site.refusal():\n",
+        "    if setup is None:\n",
+        "tests/api/test_prompt_submissions.py -k full_disk",
+    ),
+    Mutation(
+        "a submission after a pool came to rest waits for ever",
+        "            if waiting:\n                self._waiting[pool] = waiting[MOST:]\n",
+        "            self._waiting[pool] = waiting[MOST:]\n",
+        "tests/api/test_prompt_submissions.py -k after_all_others",
+    ),
+    Mutation(
+        "a lease that expired while a plan was written is not renewed for orders",
+        "            if self._number is not None and now_ms() >= self._until_ms:\n                with",
+        "            if False:\n                with",
+        "tests/store/test_lease.py -k no_beat",
+    ),
+    Mutation(
         "rights of before a change are kept for later",
         "        if counted.access != access:\n",
         "        if False:\n",
