@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bough.backends.local.supervisor import fork_server
+from bough.backends.local.supervisor import fork_server_client
 from tests.local.bench import Bench
 from tests.warm import SUBPROCESS
 
@@ -18,7 +18,7 @@ def quick_fork_servers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Tests of how they start have a fixture of this name that does nothing.
     """
-    monkeypatch.setattr(fork_server, "subprocess", SUBPROCESS)
+    monkeypatch.setattr(fork_server_client, "subprocess", SUBPROCESS)
 
 
 @pytest.fixture

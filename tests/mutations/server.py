@@ -163,8 +163,8 @@ MUTATIONS = (
     ),
     Mutation(
         "a lease that expired while a plan was written is not renewed for orders",
-        "            if self._number is not None and now_ms() >= self._until_ms:\n                with",
-        "            if False:\n                with",
+        "            if self._number is not None and now_ms() >= self._until_ms:\n",
+        "            if False:\n",
         "tests/store/test_lease.py -k no_beat",
     ),
     Mutation(
