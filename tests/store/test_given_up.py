@@ -111,3 +111,21 @@ def _await_end_of_transaction(store: Store, connection: sa.Connection) -> None:
                 return
         time.sleep(0.02)
     pytest.fail("the transaction goes on")
+
+
+def test_a_database_whose_machine_is_gone_is_given_up_within_a_minute_unless_the_url_says_otherwise(
+    store, database
+):
+    if store.is_sqlite:
+        return
+    with store.read() as connection:
+        asked = connection.connection.driver_connection.info.get_parameters()
+    idle, pause, many = (int(asked[f"keepalives_{name}"]) for name in ("idle", "interval", "count"))
+    assert (60, 60_000) == (idle + pause * many, int(asked["tcp_user_timeout"]))
+    patient = Store.open(f"{database}&tcp_user_timeout=5000&connect_timeout=3")
+    try:
+        with patient.read() as connection:
+            asked = connection.connection.driver_connection.info.get_parameters()
+    finally:
+        patient.close()
+    assert ("5000", "3") == (asked["tcp_user_timeout"], asked["connect_timeout"])

@@ -36,6 +36,17 @@ TRIES = 5
 #: PostgreSQL's codes of a transaction that it ends for others: a deadlock, a failed serialisation,
 #: and one whose server was idle for too long (`_BEGIN_WRITING`), which so never came to its commit.
 _GIVEN_UP = ("40P01", "40001", "25P03")
+#: How servers connect to PostgreSQL, unless the URL says otherwise. A database whose machine is
+#: gone without a word is given up after a minute; systems wait for two hours by themselves, and
+#: with a request all that wait for its locks would.
+_CONNECTING = {
+    "fallback_application_name": "bough",
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 _SYNCHRONOUS = (
     "SELECT set_config('synchronous_commit', 'on', false) "
     "WHERE current_setting('synchronous_commit') = 'off'"
@@ -204,9 +215,9 @@ def _make(address: sa.URL) -> sa.Engine:
     }
     if address.drivername.startswith("postgresql"):
         driver = address.set(drivername="postgresql+psycopg")
-        known_as = {"fallback_application_name": "bough"}
+        said = {name: value for name, value in _CONNECTING.items() if name not in address.query}
         engine = sa.create_engine(
-            driver, connect_args=known_as, pool_size=10, max_overflow=20, **options
+            driver, connect_args=said, pool_size=10, max_overflow=20, **options
         )
         event.listen(engine, "connect", _commit_to_disk)
         event.listen(engine, "checkin", _note_use)
