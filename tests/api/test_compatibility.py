@@ -331,4 +331,5 @@ def test_an_overview_that_is_opened_without_an_interface_names_the_command_that_
         f"This server has no web pages; `bough workflow query {name}` shows more in a terminal."
     ) == opened.json()["hint"]
     assert "`bough --help`" in first.json()["hint"]
-    assert "" == team.ask("GET", "/api/none").json()["hint"]
+    for path in ("/api/none", "/workflows/", "/workflows/x%60;%20rm%20-r", "/none"):
+        assert "" == team.ask("GET", path).json()["hint"], path

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
+from anyio import to_thread
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
@@ -20,6 +21,7 @@ from bough.control.site import Site
 from bough.control.workflows import read_submission, submission
 from bough.model.access import Actor
 from bough.model.workflow import Priority
+from bough.server import prompt_submissions
 from bough.server.prompt_submissions import PromptSubmissions
 from bough.store import Store
 from bough.store.submissions import NewSubmission
@@ -217,6 +219,8 @@ def test_a_bad_addition_is_refused_as_it_is_with_a_thread(known):
         ("label=%20=1", "The workflow cannot have this label"),
         ("env_vars=1=2", "The environment cannot have"),
         ("after=No%20Name", "after: "),
+        ("workflow_id=", "Send either a workflow in the body or a workflow_id"),
+        ("app_uuid=", "app_uuid: there is no app ''"),
     ):
         status, message = house.refused("POST", f"{PATH}?{query}", {"file": spec()})
         assert (400, True) == (status, message.startswith(fault)), message
@@ -271,6 +275,31 @@ def test_one_that_comes_after_all_others_were_written_is_written_too(known):
         return found
 
     assert all(isinstance(each, NewSubmission) for each in asyncio.run(run()))
+
+
+def test_where_no_thread_can_begin_each_is_done_alone_and_later_ones_are_written(
+    known, monkeypatch
+):
+    house, _ = known
+    prompt = PromptSubmissions(house.site)
+    really, refusals = to_thread.run_sync, [1]
+
+    async def run_sync(*arguments: object) -> object:
+        if refusals:
+            refusals.pop()
+            raise RuntimeError("can't start new thread")
+        return await really(*arguments)
+
+    monkeypatch.setattr(prompt_submissions.to_thread, "run_sync", run_sync)
+
+    async def run() -> list[object]:
+        first = [asyncio.create_task(prompt.keep(draft(house))) for _ in range(3)]
+        found = await asyncio.wait_for(asyncio.gather(*first), 30)
+        return [*found, await asyncio.wait_for(prompt.keep(draft(house)), 30)]
+
+    *alone, later = asyncio.run(run())
+    assert ([None] * 3, True) == (alone, isinstance(later, NewSubmission))
+    assert {} == prompt._waiting
 
 
 def test_a_server_that_stops_leaves_none_waiting(known):

@@ -25,6 +25,8 @@ from tests.warm import Program
 
 #: Deletes and submissions that race at the same time, each pair for a subpool of its own.
 PAIRS = 8
+#: By how much submissions come before half of the deletes, at most.
+HEAD_START_S = 0.02
 ADMIN = Actor("root", ("osmo-admin", "osmo-default"))
 
 
@@ -78,6 +80,9 @@ def create_in_processes(url: str, names: Sequence[str], quota: int, processes: i
 
 def _delete_and_submit(world: World, name: str) -> tuple[Callable[[], object], ...]:
     def delete() -> object:
+        # Submissions that are checked again, as a subpool has changed, come after all deletes that
+        # wait: without a start before them none would be accepted on a machine that is idle.
+        time.sleep(random.choice((0, HEAD_START_S)) * random.random())
         return world.delete(name).state
 
     def accept() -> object:

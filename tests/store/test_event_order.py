@@ -150,6 +150,18 @@ def test_events_of_one_that_does_not_say_when_it_began_are_told_in_order(world):
     assert ["late", "early"] == follower.look()
 
 
+def test_one_that_does_not_say_when_it_began_sends_no_follower_back_to_the_beginning(world):
+    store = world.site.store
+    with store.write() as connection:
+        happen(connection, "before")
+    with store.engine.begin() as earlier_version:
+        happen(earlier_version, "in between")
+    with store.write() as open_one:
+        open_one.exec_driver_sql("SELECT txid_current()")
+        follower = Follower(world)
+    assert set(follower.look()) <= {"before", "in between"}
+
+
 def test_all_events_of_a_finished_workflow_are_told_whatever_else_is_open(world):
     workflow = world.run(1)
     with world.site.store.write() as other:

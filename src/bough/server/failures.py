@@ -16,6 +16,7 @@ from litestar.types import ExceptionHandlersMap
 
 from bough.api.common import ErrorBody
 from bough.errors import BoughError, Busy, Invalid, Refused, Unavailable
+from bough.formats.workflow.values import workflow_fault
 from bough.server.authenticator import Visit
 
 LOG = logging.getLogger(__name__)
@@ -56,20 +57,20 @@ def answer_error(_request: Visit, error: BoughError) -> Response[ErrorBody]:
     return Response(body, status_code=error.http_status, headers=headers)
 
 
-def answer_http(_request: Visit, error: HTTPException) -> Response[ErrorBody]:
+def answer_http(request: Visit, error: HTTPException) -> Response[ErrorBody]:
     """What the framework refuses: no such path, a body or a parameter of the wrong form."""
     status = error.status_code
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return answer_bug(_request, error)
+        return answer_bug(request, error)
     details = _details(error) if isinstance(error, ValidationException) else ()
     message = details[0] if details else f"{error.detail or HTTPStatus(status).phrase}."
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        message = _too_large(_request)
+        message = _too_large(request)
     body = ErrorBody(
         message=message.replace("..", "."),
         error_code=USER,
         code=_CODES.get(status, "invalid"),
-        hint=_without_pages(_request.url.path) if status == HTTPStatus.NOT_FOUND else "",
+        hint=_without_pages(request.url.path) if status == HTTPStatus.NOT_FOUND else "",
         details=details,
     )
     return Response(body, status_code=status, headers=error.headers)
@@ -97,10 +98,10 @@ def answer_bug(request: Visit, error: Exception) -> Response[ErrorBody]:
 
 def _without_pages(path: str) -> str:
     """What helps people who open this server, or the overview of a workflow, in a browser."""
-    if path.startswith("/api/"):
-        return ""
     workflow = path.removeprefix("/workflows/")
-    command = f"bough workflow query {workflow}" if workflow != path else "bough --help"
+    if path != "/" and (workflow == path or workflow_fault(workflow) is not None):
+        return ""
+    command = "bough --help" if path == "/" else f"bough workflow query {workflow}"
     return f"This server has no web pages; `{command}` shows more in a terminal."
 
 

@@ -24,7 +24,7 @@ _Waiting = list[tuple[Draft, _Future]]
 
 
 class PromptSubmissions:
-    """The submissions of one server. For event loops, one after another."""
+    """The submissions of one server, of all its pools; requests of one event loop share it."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -80,13 +80,17 @@ class PromptSubmissions:
         return waiting[:MOST]
 
     def _end(self, pool: str, task: asyncio.Task[None]) -> None:
-        """Where the server stops, perhaps before the thread has begun, none is left waiting."""
+        """Where the server stops, or no thread could begin, none is left waiting."""
         self._tasks.discard(task)
-        if task.cancelled():
-            with self._lock:
-                waiting = self._waiting.pop(pool, [])
-            for _, future in waiting:
+        if not task.cancelled() and task.exception() is None:
+            return
+        with self._lock:
+            waiting = self._waiting.pop(pool, [])
+        for _, future in waiting:
+            if task.cancelled():
                 future.cancel()
+            elif not future.done():
+                future.set_result(None)
 
 
 def _tell(batch: _Waiting, kept: Sequence[NewSubmission] | None, fault: Exception | None) -> None:

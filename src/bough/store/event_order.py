@@ -41,11 +41,14 @@ _NONE_LATER = """current_setting('transaction_isolation') = 'repeatable read'
     AND txid_current_if_assigned() IS NULL
     AND age((oldest % 4294967296)::text::xid) = 0"""
 #: The number up to which this reader sees all events that there will ever be, on PostgreSQL.
-#: Events of before there was `begun_after` were all committed when that was added.
+#: Events of before there was `begun_after` were all committed when that was added. Each older event
+#: gives a bound, and the highest of the last ones counts: one of a server of an earlier version,
+#: while it is being replaced, says nothing.
 SETTLED = f"""(SELECT coalesce(CASE WHEN {_NONE_LATER}
     THEN (SELECT max(number) FROM events)
-    ELSE (SELECT coalesce(begun_after, number) FROM events WHERE written_in < oldest
-          ORDER BY number DESC LIMIT 1) END, 0)
+    ELSE (SELECT max(coalesce(begun_after, number)) FROM
+          (SELECT begun_after, number FROM events WHERE written_in < oldest
+           ORDER BY number DESC LIMIT 64) AS recent) END, 0)
     FROM (SELECT {_OLDEST_OPEN} AS oldest OFFSET 0) AS open)"""  # noqa: S608
 
 _LAST = sa.select(sa.func.coalesce(sa.func.max(EVENTS.c.number), 0))

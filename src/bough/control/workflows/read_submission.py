@@ -91,12 +91,12 @@ def recall_sent(
     setup: Setup, sent: Sent, more: Additions, *, strict_osmo: bool = False
 ) -> WorkflowSpec | None:
     """Read what is sent, if it was read before and nothing in it has to be asked for."""
-    is_plain = sent.template is None and not sent.variables and not sent.strings
-    if not is_plain or is_template(sent.text):
+    if sent.template is not None or sent.variables or sent.strings:
         return None
     most = setup.settings.max_num_tasks
     spec = recall_spec(sent.text, more.labels, maximum_tasks=most, strict_osmo=strict_osmo)
-    if spec is None:
+    # Only small texts are kept, so this is quick then.
+    if spec is None or is_template(sent.text):
         return None
     spec = _with_additions(spec, more)
     return None if _credential_uses(spec) or _readers(spec) else spec

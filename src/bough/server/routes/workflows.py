@@ -52,8 +52,6 @@ from bough.server.values import chosen_pools, read_pairs, read_time_ms, time_tex
 VALIDATED = "Workflow validation succeeded."
 #: Submissions of one user at a time: templates may take long, and other users wait for theirs.
 SUBMISSIONS = 8
-#: A submission that is asked for with one of these needs a thread.
-_NOT_AT_ONCE = ("workflow_id", "dry_run", "validation_only", "app_uuid")
 
 
 async def _submit_known(
@@ -65,7 +63,8 @@ async def _submit_known(
     **asked: Any,
 ) -> Submission | None:
     """The same as `submit`, where nothing has to be asked for before it is written."""
-    if data is None or any(asked[each] for each in _NOT_AT_ONCE):
+    named = asked["workflow_id"] is not None or asked["app_uuid"] is not None
+    if data is None or named or asked["dry_run"] or asked["validation_only"]:
         return None
     site, actor = caller(request)
     more = _additions(asked)
