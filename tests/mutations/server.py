@@ -153,13 +153,13 @@ MUTATIONS = (
         "a full disk takes submissions that have no thread",
         "    if setup is None or site.refusal():\n",
         "    if setup is None:\n",
-        "tests/api/test_prompt_submissions.py -k full_disk",
+        "tests/api/test_awaited_submissions.py -k full_disk",
     ),
     Mutation(
         "a submission after a pool came to rest waits for ever",
         "            if waiting:\n                self._waiting[pool] = waiting[MOST:]\n",
         "            self._waiting[pool] = waiting[MOST:]\n",
-        "tests/api/test_prompt_submissions.py -k after_all_others",
+        "tests/api/test_awaited_submissions.py -k after_all_others",
     ),
     Mutation(
         "a lease that expired while a plan was written is not renewed for orders",

@@ -40,7 +40,7 @@
     stream_access       whether an open stream is still allowed
     sessions            keys and lives of sessions with tasks, and how many there are
     serve_session       makes the connection of a request a session with a task, and watches over it
-    prompt_submissions  submissions that wait for the commit in the event loop, without a thread
+    awaited_submissions  submissions that wait for the commit in the event loop, without a thread
     concurrency_limits  how many requests and streams of one user are served at once
     declare             how a route is declared
     routes/             one module for each kind of thing; they do not know each other

@@ -16,12 +16,12 @@ from bough.control.scheduling.explanation import Explainer
 from bough.errors import Invalid
 from bough.server import failures
 from bough.server.authenticator import Authenticator, Visit
+from bough.server.awaited_submissions import AwaitedSubmissions
 from bough.server.declare import BINARY
 from bough.server.kept_answers import KeptAnswers
 from bough.server.loop_view import LoopView
 from bough.server.metrics import Gauges
 from bough.server.permissions import Permit, guard, permit_of
-from bough.server.prompt_submissions import PromptSubmissions
 from bough.server.routes import (
     apps,
     backend_tests,
@@ -30,7 +30,7 @@ from bough.server.routes import (
     data,
     history,
     kube,
-    log_stream,
+    log_upload,
     nodes,
     people,
     personal,
@@ -62,7 +62,7 @@ DECLARED = tuple(
         data,
         history,
         kube,
-        log_stream,
+        log_upload,
         nodes,
         people,
         personal,
@@ -118,7 +118,7 @@ def keep(authenticator: Authenticator, engine: LoopView) -> dict[str, object]:
         "access_version": AccessVersion(authenticator.site),
         "sessions": Sessions(),
         "kept_answers": KeptAnswers(authenticator.site),
-        "prompt_submissions": PromptSubmissions(authenticator.site),
+        "awaited_submissions": AwaitedSubmissions(authenticator.site),
         # A server takes the key of its data folder.
         "server_key": ServerKey.new(),
         # A server looks at its disks.

@@ -87,11 +87,11 @@ async def run_limited(
     user: str,
     work: Callable[[], Result],
     at_once: int = AT_ONCE,
-    prompt: Callable[[], Awaitable[Result | None]] | None = None,
+    unthreaded: Callable[[], Awaitable[Result | None]] | None = None,
 ) -> Result:
     """Run a request in a thread, as soon as the user has fewer than `at_once`.
 
-    prompt:  the same without a thread, which is tried first; `None`: it needs one.
+    unthreaded:  the same without a thread, which is tried first; `None`: it needs one.
     """
     limits = _limits()
     if not user:
@@ -101,7 +101,7 @@ async def run_limited(
     if own.statistics().tasks_waiting >= most:
         raise Throttled(f"{user} waits for {most} answers already; try again.")
     async with own:
-        if prompt is not None and (done := await prompt()) is not None:
+        if unthreaded is not None and (done := await unthreaded()) is not None:
             return done
         return await to_thread.run_sync(work)
 

@@ -41,7 +41,7 @@ BINARY = "binary"
 #: A function that answers a request, as its types say.
 Handler = Callable[..., object]
 #: The same without a thread; its answer is `None` where it needs one.
-Prompt = Callable[..., Awaitable[object | None]]
+Unthreaded = Callable[..., Awaitable[object | None]]
 
 _METHODS = {"GET": get, "POST": post, "PUT": put, "PATCH": patch, "DELETE": delete}
 _ERRORS = {
@@ -65,7 +65,7 @@ class _More(TypedDict, total=False):
     #: The body is bytes, and need not be text.
     binary: bool
     #: Takes the same arguments, and is tried first, in the event loop.
-    prompt: Prompt
+    unthreaded: Unthreaded
 
 
 class _Options(_More):
@@ -86,10 +86,10 @@ class Declared:
         path: str,
         options: _Options,
         at_once: int = AT_ONCE,
-        prompt: Prompt | None = None,
+        unthreaded: Unthreaded | None = None,
     ) -> None:
         self.fn = fn
-        self._prompt = prompt
+        self._unthreaded = unthreaded
         self.method = method
         self.path = path
         self._options = options
@@ -112,10 +112,12 @@ class Declared:
         )(self.fn if iscoroutinefunction(self.fn) else self._threaded())
 
     def _threaded(self) -> Callable[..., Awaitable[object]]:
-        return _threaded(self.fn, self._at_once, self._prompt)
+        return _threaded(self.fn, self._at_once, self._unthreaded)
 
 
-def _threaded(fn: Handler, at_once: int, prompt: Prompt | None) -> Callable[..., Awaitable[object]]:
+def _threaded(
+    fn: Handler, at_once: int, unthreaded: Unthreaded | None
+) -> Callable[..., Awaitable[object]]:
     """Use cases wait for the database, so they run in threads.
 
     The framework can do that too, but wraps a handler again for every further one of its path.
@@ -126,7 +128,7 @@ def _threaded(fn: Handler, at_once: int, prompt: Prompt | None) -> Callable[...,
     @wraps(fn)
     async def run(request: Visit, **arguments: object) -> object:
         call = partial(work, request=request, **arguments)
-        soon = None if prompt is None else partial(prompt, request, **arguments)
+        soon = None if unthreaded is None else partial(unthreaded, request, **arguments)
         return await run_limited(request.user.name, call, at_once, soon)
 
     return run
@@ -154,14 +156,14 @@ def route(
     }
     if answer is not None:
         responses[status] = ResponseSpec(answer, generate_examples=False)
-    binary, prompt = more.pop("binary", False), more.pop("prompt", None)
+    binary, unthreaded = more.pop("binary", False), more.pop("unthreaded", None)
     options: _Options = {
         "opt": {**permit(action, scope), BINARY: binary},
         "status_code": status,
         "responses": responses,
         **more,
     }
-    return lambda fn: Declared(fn, method, path, options, at_once, prompt)
+    return lambda fn: Declared(fn, method, path, options, at_once, unthreaded)
 
 
 def text_route(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from bough.formats.kai.native import VERSION as NATIVE_VERSION
-from bough.formats.kai.native import read_native_pod_group, read_native_workload
+from bough.formats.kai.kubernetes_pod_group import VERSION as NATIVE_VERSION
+from bough.formats.kai.kubernetes_pod_group import read_native_pod_group, read_native_workload
 from bough.formats.kai.pod import read_pod
 from bough.formats.kai.podgroup import read_pod_group, read_priority_class
 from bough.formats.kai.queue import read_queue, read_topology

@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from bough.errors import Invalid
-from bough.formats.kai.native import (
+from bough.formats.kai.kubernetes_pod_group import (
     BOTH_POLICIES,
     NO_POLICY,
     DisruptionMode,

@@ -36,6 +36,7 @@ from bough.errors import Invalid
 from bough.model.access import Action
 from bough.model.words import write_amount
 from bough.model.workflow import Priority, WorkflowStatus
+from bough.server.awaited_submissions import AwaitedSubmissions
 from bough.server.declare import Limit, Offset, OptionalNumber, Visit, WorkLimit, caller, route
 from bough.server.documents import (
     Links,
@@ -46,7 +47,6 @@ from bough.server.documents import (
 )
 from bough.server.kept_answers import keep_until_change
 from bough.server.permissions import Scope
-from bough.server.prompt_submissions import PromptSubmissions
 from bough.server.values import chosen_pools, read_pairs, read_time_ms, time_text
 
 VALIDATED = "Workflow validation succeeded."
@@ -73,8 +73,8 @@ async def _submit_known(
     )
     if drafted is None:
         return None
-    prompt: PromptSubmissions = request.app.state.prompt_submissions
-    new = await prompt.keep(drafted.draft)
+    awaited: AwaitedSubmissions = request.app.state.awaited_submissions
+    new = await awaited.keep(drafted.draft)
     return None if new is None else _submission(Links(request), drafted.accepted(site, new))
 
 
@@ -84,7 +84,7 @@ async def _submit_known(
     Action.WORKFLOW_CREATE,
     Scope.POOL,
     at_once=SUBMISSIONS,
-    prompt=_submit_known,
+    unthreaded=_submit_known,
 )
 def submit(
     request: Visit,

@@ -23,7 +23,7 @@ _Future = asyncio.Future[NewSubmission | None]
 _Waiting = list[tuple[Draft, _Future]]
 
 
-class PromptSubmissions:
+class AwaitedSubmissions:
     """The submissions of one server, of all its pools; requests of one event loop share it."""
 
     def __init__(self, site: Site) -> None:

@@ -21,8 +21,8 @@ from bough.control.site import Site
 from bough.control.workflows import read_submission, submission
 from bough.model.access import Actor
 from bough.model.workflow import Priority
-from bough.server import prompt_submissions
-from bough.server.prompt_submissions import PromptSubmissions
+from bough.server import awaited_submissions
+from bough.server.awaited_submissions import AwaitedSubmissions
 from bough.store import Store
 from bough.store.submissions import NewSubmission
 from tests.api.house import House, spec
@@ -229,16 +229,16 @@ def test_a_bad_addition_is_refused_as_it_is_with_a_thread(known):
 
 def test_a_request_that_ends_early_takes_no_other_with_it(known):
     house, _ = known
-    prompt = PromptSubmissions(house.site)
+    awaited = AwaitedSubmissions(house.site)
 
     async def run() -> list[str]:
-        tasks = [asyncio.create_task(prompt.keep(draft(house))) for _ in range(MANY)]
+        tasks = [asyncio.create_task(awaited.keep(draft(house))) for _ in range(MANY)]
         await asyncio.sleep(0)
         tasks[0].cancel()
         kept = await asyncio.gather(*tasks, return_exceptions=True)
         assert isinstance(kept[0], asyncio.CancelledError)
-        await asyncio.gather(*prompt._tasks)
-        assert {} == prompt._waiting
+        await asyncio.gather(*awaited._tasks)
+        assert {} == awaited._waiting
         return [each.workflow.workflow_id for each in kept if isinstance(each, NewSubmission)]
 
     found = asyncio.run(run())
@@ -247,10 +247,10 @@ def test_a_request_that_ends_early_takes_no_other_with_it(known):
 
 def test_one_that_comes_as_the_last_one_is_answered_is_kept(known):
     house, _ = known
-    prompt = PromptSubmissions(house.site)
+    awaited = AwaitedSubmissions(house.site)
 
     async def client() -> list[object]:
-        return [await prompt.keep(draft(house)) for _ in range(4)]
+        return [await awaited.keep(draft(house)) for _ in range(4)]
 
     async def run() -> list[list[object]]:
         return await asyncio.gather(*(client() for _ in range(3)))
@@ -260,18 +260,18 @@ def test_one_that_comes_as_the_last_one_is_answered_is_kept(known):
         (each.workflow.workflow_id for each in found if isinstance(each, NewSubmission)),
         key=_number,
     )
-    assert {} == prompt._waiting
+    assert {} == awaited._waiting
 
 
 def test_one_that_comes_after_all_others_were_written_is_written_too(known):
     house, _ = known
-    prompt = PromptSubmissions(house.site)
+    awaited = AwaitedSubmissions(house.site)
 
     async def run() -> list[object]:
         found: list[object] = []
         for _ in range(2):
-            found.append(await asyncio.wait_for(prompt.keep(draft(house)), 30))
-            await asyncio.gather(*prompt._tasks)
+            found.append(await asyncio.wait_for(awaited.keep(draft(house)), 30))
+            await asyncio.gather(*awaited._tasks)
         return found
 
     assert all(isinstance(each, NewSubmission) for each in asyncio.run(run()))
@@ -281,7 +281,7 @@ def test_where_no_thread_can_begin_each_is_done_alone_and_later_ones_are_written
     known, monkeypatch
 ):
     house, _ = known
-    prompt = PromptSubmissions(house.site)
+    awaited = AwaitedSubmissions(house.site)
     really, refusals = to_thread.run_sync, [1]
 
     async def run_sync(*arguments: object) -> object:
@@ -290,31 +290,31 @@ def test_where_no_thread_can_begin_each_is_done_alone_and_later_ones_are_written
             raise RuntimeError("can't start new thread")
         return await really(*arguments)
 
-    monkeypatch.setattr(prompt_submissions.to_thread, "run_sync", run_sync)
+    monkeypatch.setattr(awaited_submissions.to_thread, "run_sync", run_sync)
 
     async def run() -> list[object]:
-        first = [asyncio.create_task(prompt.keep(draft(house))) for _ in range(3)]
+        first = [asyncio.create_task(awaited.keep(draft(house))) for _ in range(3)]
         found = await asyncio.wait_for(asyncio.gather(*first), 30)
-        return [*found, await asyncio.wait_for(prompt.keep(draft(house)), 30)]
+        return [*found, await asyncio.wait_for(awaited.keep(draft(house)), 30)]
 
     *alone, later = asyncio.run(run())
     assert ([None] * 3, True) == (alone, isinstance(later, NewSubmission))
-    assert {} == prompt._waiting
+    assert {} == awaited._waiting
 
 
 def test_a_server_that_stops_leaves_none_waiting(known):
     house, _ = known
-    prompt = PromptSubmissions(house.site)
+    awaited = AwaitedSubmissions(house.site)
 
     async def run() -> list[object]:
-        tasks = [asyncio.create_task(prompt.keep(draft(house))) for _ in range(3)]
+        tasks = [asyncio.create_task(awaited.keep(draft(house))) for _ in range(3)]
         await asyncio.sleep(0)
-        for each in list(prompt._tasks):
+        for each in list(awaited._tasks):
             each.cancel()
         return await asyncio.gather(*tasks, return_exceptions=True)
 
     assert {asyncio.CancelledError} == {type(each) for each in asyncio.run(run())}
-    assert {} == prompt._waiting
+    assert {} == awaited._waiting
 
 
 def draft(house: House) -> Draft:
