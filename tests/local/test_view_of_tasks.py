@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bough.backends.local.sandbox.syscalls import Mounted, read_mounts
+from bough.backends.local.supervisor import fork_server_client
 from tests.local.bench import Bench
 from tests.local.test_sandbox import needs_root
 
@@ -20,9 +21,11 @@ _MOUNTS = "cat /proc/self/mountinfo"
 _NODES = "cd /dev; stat -c '%n %f %u %g %t %T' full null random tty urandom zero"
 
 
-@pytest.fixture
-def as_root(tmp_path: Path):
+@pytest.fixture(params=["devices are made", "devices are mounted"])
+def as_root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Tasks that are root, which could change what nothing but a mount protects."""
+    if request.param == "devices are mounted":
+        monkeypatch.setattr(fork_server_client, "_MODULE", "tests.local.without_mknod")
     bench = Bench(tmp_path, private=True, limits=True)
     try:
         yield bench
@@ -36,6 +39,14 @@ def _read(bench: Bench, script: str) -> list[str]:
     return bench.texts(attempt)
 
 
+@needs_root
+def test_a_server_that_may_not_make_devices_mounts_them(as_root: Bench) -> None:
+    usual = {f"/dev/{each}" for each in ("full", "null", "random", "tty", "urandom", "zero")}
+    mounted = usual & _mounts(_read(as_root, _MOUNTS)).keys()
+    made = fork_server_client._MODULE != "tests.local.without_mknod"
+    assert (set() if made else usual) == mounted
+
+
 def _mounts(lines: list[str]) -> dict[str, Mounted]:
     return {each.path: each for each in read_mounts("\n".join(lines))}
 
@@ -43,7 +54,10 @@ def _mounts(lines: list[str]) -> dict[str, Mounted]:
 @needs_root
 def test_nothing_but_its_own_folders_is_writable(as_root: Bench) -> None:
     mounts = _mounts(_read(as_root, _MOUNTS))
-    others = {path: each for path, each in mounts.items() if path not in _WRITABLE | _DEVICES}
+    devices = {path for path in mounts if path.startswith("/dev/")} - _WRITABLE - _DEVICES
+    others = {
+        path: each for path, each in mounts.items() if path not in _WRITABLE | _DEVICES | devices
+    }
     assert {"/usr", "/etc"} <= others.keys()
     assert {} == {
         path: each.options
@@ -55,7 +69,8 @@ def test_nothing_but_its_own_folders_is_writable(as_root: Bench) -> None:
         for path in _WRITABLE
         if not {"rw", "nosuid", "nodev"} <= mounts[path].options
     }
-    assert {"ro", "nosuid"} <= mounts["/dev"].options
+    for path in ("/dev", *sorted(devices)):
+        assert {"ro", "nosuid"} <= mounts[path].options
     assert {"rw", "nosuid"} <= mounts["/dev/pts"].options
 
 

@@ -95,6 +95,18 @@ MUTATIONS = (
         "tests/local/test_view_of_tasks.py -k settings",
     ),
     Mutation(
+        "the machine's devices stay writable mounts in a task's /dev",
+        '            _make_read_only(devices, f"{self._path}/dev", syscalls.MOUNT_NOSUID)\n',
+        "",
+        "tests/local/test_devices.py -k mode_or_owner",
+    ),
+    Mutation(
+        "root can change the mode of the device that is shown in place of a hidden file",
+        "                    self._protect_device(above, parts[-1], target)\n",
+        "",
+        "tests/local/test_devices.py -k mode_or_owner",
+    ),
+    Mutation(
         "a folder is mounted for a task without its flags",
         "            syscalls.set_mount(mount, add=attributes)\n",
         "",
