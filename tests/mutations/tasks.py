@@ -89,6 +89,12 @@ MUTATIONS = (
         "tests/local/test_backend.py -k supervisors_begin",
     ),
     Mutation(
+        "a request that is made again keeps the lease of the first time",
+        "            self._requests[decode_request(text).names] = text\n",
+        "            self._requests.setdefault(decode_request(text).names, text)\n",
+        "tests/local/test_supervisor_process.py -k still_one",
+    ),
+    Mutation(
         "settings of the machine stay writable in a task's /proc",
         "                syscalls.set_mount(mounted, add=syscalls.MOUNT_RDONLY, recursive=True)\n",
         "",
