@@ -102,6 +102,23 @@ def test_no_task_changes_a_device_of_the_machine(as_root: Bench) -> None:
     assert ["no"] * 6 == _read(as_root, f"({script}) 2>&1 | grep -x no")
 
 
+@needs_root
+def test_the_input_of_a_task_is_a_device_of_its_own_view(as_root: Bench) -> None:
+    """By another mount, as that of the machine, root could change the mode and owner of it."""
+    script = "sed -n 's/^mnt_id:\t//p' /proc/$$/fdinfo/0; cut -d' ' -f1,5 /proc/self/mountinfo"
+    launches = [as_root.shell(script) for _ in range(3)]
+    as_root.start(launches[0])
+    as_root.start(*launches[1:])
+    for each in launches:
+        assert 0 == as_root.wait_over(each.attempt).exit_code
+        number, *mounts = as_root.texts(each.attempt)
+        assert [number] == [
+            mount
+            for mount, _, path in (line.partition(" ") for line in mounts)
+            if path in {"/dev", "/dev/null"} and mount == number
+        ]
+
+
 def test_a_task_that_starts_alone_sees_the_same_as_one_of_a_gang(as_root: Bench) -> None:
     script = (
         "cut -d' ' -f5- /proc/self/mountinfo; "

@@ -107,6 +107,12 @@ MUTATIONS = (
         "tests/local/test_devices.py -k mode_or_owner",
     ),
     Mutation(
+        "the input of a task is the machine's /dev/null",
+        "    syscalls.pivot_here()\n    _read_own_nothing()\n",
+        "    syscalls.pivot_here()\n",
+        "tests/local/test_view_of_tasks.py -k input",
+    ),
+    Mutation(
         "root can change the mode of the device that is shown in place of a hidden file",
         "                    self._protect_device(above, parts[-1], target)\n",
         "",

@@ -87,6 +87,7 @@ def move_in(sandbox: Sandbox) -> None:
     finally:
         root.close()
     syscalls.pivot_here()
+    _read_own_nothing()
 
 
 def find_running() -> list[str]:
@@ -99,6 +100,13 @@ def find_resolver() -> Path | None:
     """The file that says how host names are resolved, without links; `None`: there is none."""
     found = real_path(_RESOLVER)
     return found if found.is_file() else None
+
+
+def _read_own_nothing() -> None:
+    """Have the task's own /dev/null for input: root could change the machine's if that was open."""
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    os.dup2(nothing, 0)
+    os.close(nothing)
 
 
 class _NewRoot:
