@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bough.backends.local.command import DeviceRules
+from bough.backends.local.command import DeviceRules, SandboxKind
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox import devices as devices_module
 from bough.backends.local.sandbox import limits as limits_module
@@ -23,8 +24,12 @@ from bough.backends.local.sandbox import syscalls
 from bough.backends.local.sandbox.cgroups import DEVICES, find_hierarchies
 from bough.backends.local.sandbox.devices import apply_rules, find_gpu_devices, plan_devices
 from bough.backends.local.sandbox.limits import choose_limits
+from bough.backends.local.sandbox.syscalls import read_mounts
 from tests.local.bench import Bench
+from tests.local.entering import Running
 from tests.local.plain_account import in_another_process
+from tests.local.test_sandbox import Room
+from tests.local.without_mknod import drop_mknod
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="devices are made by root")
 
@@ -130,6 +135,53 @@ def test_each_task_sees_and_uses_its_own_gpus_alone(tmp_path, private):
 
     told = (expected("0", {0}), expected("1,2", {1, 2}), expected("", set()))
     assert "\n".join(told) == in_another_process(work)
+
+
+@pytest.mark.parametrize("kernel", ["new", "old"])
+@pytest.mark.parametrize("devices", ["made", "mounted"])
+def test_no_task_changes_the_mode_or_owner_of_a_device(folder, devices, kernel):
+    """Neither of a usual device, nor of an accelerator, nor of what is shown for a hidden file."""
+    secret = folder / "secret"
+    secret.touch()
+    names = ("null", "zero", "nvidiactl", "nvidia-caps/nvidia-cap1")
+    shown = (*(f"/dev/{each}" for each in names), str(secret))
+    script = f"for each in {' '.join(shown)}; do "
+    script += "chmod 600 $each; chown 1:1 $each; head -c 1 $each; done 2>/dev/null | wc -c; "
+    script += "for each in /dev/nvidiactl /dev/nvidia-caps/*; do (: > $each); done 2>&1; "
+    script += "cat /proc/self/mountinfo"
+
+    def work() -> str:
+        _stand_in_for_gpus()
+        Path("/dev/nvidia-caps").mkdir()
+        make_device(Path("/dev/nvidia-caps/nvidia-cap1"), SHARED_MAJOR, 1)
+        if devices == "mounted":
+            drop_mknod()
+        before = _modes_and_owners()
+        command = Room(SandboxKind.NAMESPACES, folder, hidden=(secret,)).prepare(script)
+        code, out, error = Running(command, old=kernel == "old").end()
+        return "\n".join((str(before == _modes_and_owners()), f"{code}{error}", out))
+
+    same, ended, read, *faults = in_another_process(work).splitlines()
+    faults, mounts = faults[:2], read_mounts("\n".join(faults[2:]))
+    assert ("True", "0", "1") == (same, ended, read)
+    assert [True, True] == [each.endswith(ALLOWED) for each in faults]
+    changeable = {each.path for each in mounts if "rw" in each.options}
+    assert {"/dev/pts", "/dev/shm"} == {  # noqa: S108
+        each for each in changeable if each.startswith("/dev")
+    }
+    assert str(secret) not in changeable
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that tasks see."""
+    with tempfile.TemporaryDirectory(prefix="bough-", dir="/var/lib") as name:
+        yield Path(name).resolve()
+
+
+def _modes_and_owners() -> list[tuple[str, int, int, int]]:
+    found = [(str(each), each.lstat()) for each in sorted(Path("/dev").rglob("*"))]
+    return [(path, each.st_mode, each.st_uid, each.st_gid) for path, each in found]
 
 
 def _stand_in_for_gpus() -> None:

@@ -15,8 +15,10 @@ import pytest
 from bough.backends.local.command import SandboxKind
 from bough.errors import Conflict
 from bough.model.session import SessionKind, SessionRequest
+from bough.websocket.frames import BINARY, frame
 from tests.local import networking
-from tests.local.bench import PATIENCE_S, Bench
+from tests.local.bench import PATIENCE_S, Bench, processes_of, until
+from tests.local.reaching import Line
 
 needs_all = pytest.mark.skipif(
     os.environ.get("CI") != "true"
@@ -63,5 +65,31 @@ def test_without_a_network_of_its_own_no_port_is_forwarded(tmp_path):
         bench.wait_over(task.attempt)
         with pytest.raises(Conflict, match="does not run"):
             bench.backend.open_session(task.attempt, SessionRequest(SessionKind.EXEC))
+    finally:
+        bench.end()
+
+
+@needs_all
+def test_what_a_session_discards_goes_to_a_device_of_its_task(tmp_path):
+    """By another mount, as that of the machine, root could change the mode and owner of it."""
+    bench = Bench(tmp_path, private=True)
+    try:
+        task = bench.shell("echo up; exec sleep 1000")
+        bench.start(task)
+        bench.wait_text(task.attempt, "up")
+        before = set(processes_of(task.attempt))
+        line = Line(bench, task.attempt, SessionRequest(SessionKind.RSYNC))
+        control = line.connect()
+        control.sendall(frame(BINARY, b'{"key": "one"}', masked=True))
+        assert "one" == line.news().key
+        with line.connect("one"), control:
+            (serving, *_) = until(lambda: sorted(set(processes_of(task.attempt)) - before))
+            text = Path(f"/proc/{serving}/fdinfo/2").read_text()
+            (number,) = (each[7:].strip() for each in text.splitlines() if each[:7] == "mnt_id:")
+            mounts = Path(f"/proc/{serving}/mountinfo").read_text().splitlines()
+            found = [each.split()[4] for each in mounts if each.split()[0] == number]
+        line.socket.close()
+        # The second where the server may not make devices.
+        assert found in (["/dev"], ["/dev/null"])
     finally:
         bench.end()

@@ -6,6 +6,7 @@ import fcntl
 import os
 import signal
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,10 +15,17 @@ import pytest
 from bough.backends.local.attempt_folder import Folders
 from bough.backends.local.attempt_state import read_state
 from bough.backends.local.options import LocalOptions
+from bough.backends.local.order_lease import OrderLease, since_boot_ms
 from bough.backends.local.supervisor import fork_server
-from bough.backends.local.supervisor.instructions import Setup
+from bough.backends.local.supervisor.instructions import (
+    Setup,
+    SupervisorRequest,
+    decode_request,
+    encode,
+)
 from bough.model.backend import Sight
 from tests.local.bench import Bench, kill, processes_of, until
+from tests.local.plain_account import in_another_process
 
 
 def test_a_supervisor_whose_task_has_ended_serves_the_next_start(bench: Bench) -> None:
@@ -153,10 +161,36 @@ def reads(pid: int, descriptor: int) -> bool:
     return Path(f"/proc/{pid}/syscall").read_text().split()[1:2] == [hex(descriptor)]
 
 
-def test_a_request_that_is_made_again_while_it_waits_is_still_one(tmp_path) -> None:
+def test_a_request_that_is_made_again_while_it_waits_is_still_one(tmp_path: Path) -> None:
+    """Under the lease of the last time, because an earlier one expires sooner."""
     ours, theirs = socket.socketpair()
+    first, second = (OrderLease(3, 7, until_ms) for until_ms in (9_000, 12_000))
+    asked = [(("a", "b"), first), (("c",), first), (("a", "b"), second), (("a",), second)]
     with ours, theirs:
         forker = fork_server._Forker(Setup(LocalOptions(tmp_path)), theirs)
-        for each in (b"first", b"second", b"first"):
-            forker._note(each)
-        assert [b"first", b"second"] == list(forker._requests)
+        for names, lease in asked:
+            forker._note(encode(SupervisorRequest(names, lease)))
+        waiting = [decode_request(each) for each in forker._requests.values()]
+    expected = [(("a", "b"), second), (("c",), first), (("a",), second)]
+    assert expected == [(each.names, each.lease) for each in waiting]
+
+
+def test_a_task_whose_request_waited_for_longer_than_its_lease_has_one_supervisor_and_runs(
+    bench: Bench,
+) -> None:
+    asked: list[tuple[Sequence[str], OrderLease]] = []
+    bench.backend._fork_server.supervise = lambda *each: asked.append(each)  # type: ignore[method-assign]
+    attempt = bench.run("/bin/true")
+    (names, lease) = asked[0]
+    leases = (msgspec.structs.replace(lease, until_ms=since_boot_ms() - 1), lease)
+
+    def serve() -> str:
+        _, theirs = socket.socketpair()
+        forker = fork_server._Forker(Setup(bench.options), theirs)
+        for each in leases:
+            forker._note(encode(SupervisorRequest(tuple(names), each)))
+        forker._serve()
+        return str(len(forker._supervisors))
+
+    assert "1" == in_another_process(serve)
+    assert 0 == bench.wait_over(attempt).exit_code

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bough.backends.local.sandbox.syscalls import Mounted, read_mounts
+from bough.backends.local.supervisor import fork_server_client
 from tests.local.bench import Bench
 from tests.local.test_sandbox import needs_root
 
@@ -20,9 +21,11 @@ _MOUNTS = "cat /proc/self/mountinfo"
 _NODES = "cd /dev; stat -c '%n %f %u %g %t %T' full null random tty urandom zero"
 
 
-@pytest.fixture
-def as_root(tmp_path: Path):
+@pytest.fixture(params=["devices are made", "devices are mounted"])
+def as_root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Tasks that are root, which could change what nothing but a mount protects."""
+    if request.param == "devices are mounted":
+        monkeypatch.setattr(fork_server_client, "_MODULE", "tests.local.without_mknod")
     bench = Bench(tmp_path, private=True, limits=True)
     try:
         yield bench
@@ -36,6 +39,14 @@ def _read(bench: Bench, script: str) -> list[str]:
     return bench.texts(attempt)
 
 
+@needs_root
+def test_a_server_that_may_not_make_devices_mounts_them(as_root: Bench) -> None:
+    usual = {f"/dev/{each}" for each in ("full", "null", "random", "tty", "urandom", "zero")}
+    mounted = usual & _mounts(_read(as_root, _MOUNTS)).keys()
+    made = fork_server_client._MODULE != "tests.local.without_mknod"
+    assert (set() if made else usual) == mounted
+
+
 def _mounts(lines: list[str]) -> dict[str, Mounted]:
     return {each.path: each for each in read_mounts("\n".join(lines))}
 
@@ -43,7 +54,10 @@ def _mounts(lines: list[str]) -> dict[str, Mounted]:
 @needs_root
 def test_nothing_but_its_own_folders_is_writable(as_root: Bench) -> None:
     mounts = _mounts(_read(as_root, _MOUNTS))
-    others = {path: each for path, each in mounts.items() if path not in _WRITABLE | _DEVICES}
+    devices = {path for path in mounts if path.startswith("/dev/")} - _WRITABLE - _DEVICES
+    others = {
+        path: each for path, each in mounts.items() if path not in _WRITABLE | _DEVICES | devices
+    }
     assert {"/usr", "/etc"} <= others.keys()
     assert {} == {
         path: each.options
@@ -55,7 +69,8 @@ def test_nothing_but_its_own_folders_is_writable(as_root: Bench) -> None:
         for path in _WRITABLE
         if not {"rw", "nosuid", "nodev"} <= mounts[path].options
     }
-    assert {"ro", "nosuid"} <= mounts["/dev"].options
+    for path in ("/dev", *sorted(devices)):
+        assert {"ro", "nosuid"} <= mounts[path].options
     assert {"rw", "nosuid"} <= mounts["/dev/pts"].options
 
 
@@ -85,6 +100,23 @@ def test_no_task_changes_a_device_of_the_machine(as_root: Bench) -> None:
     change = "chmod $(stat -c %a $each) $each || echo no; chown $(stat -c %u:%g $each) $each"
     script = f"for each in /dev/full /dev/tty /dev/zero; do {change} || echo no; done"
     assert ["no"] * 6 == _read(as_root, f"({script}) 2>&1 | grep -x no")
+
+
+@needs_root
+def test_the_input_of_a_task_is_a_device_of_its_own_view(as_root: Bench) -> None:
+    """By another mount, as that of the machine, root could change the mode and owner of it."""
+    script = "sed -n 's/^mnt_id:\t//p' /proc/$$/fdinfo/0; cut -d' ' -f1,5 /proc/self/mountinfo"
+    launches = [as_root.shell(script) for _ in range(3)]
+    as_root.start(launches[0])
+    as_root.start(*launches[1:])
+    for each in launches:
+        assert 0 == as_root.wait_over(each.attempt).exit_code
+        number, *mounts = as_root.texts(each.attempt)
+        assert [number] == [
+            mount
+            for mount, _, path in (line.partition(" ") for line in mounts)
+            if path in {"/dev", "/dev/null"} and mount == number
+        ]
 
 
 def test_a_task_that_starts_alone_sees_the_same_as_one_of_a_gang(as_root: Bench) -> None:

@@ -89,10 +89,34 @@ MUTATIONS = (
         "tests/local/test_backend.py -k supervisors_begin",
     ),
     Mutation(
+        "a request that is made again keeps the lease of the first time",
+        "            self._requests[decode_request(text).names] = text\n",
+        "            self._requests.setdefault(decode_request(text).names, text)\n",
+        "tests/local/test_supervisor_process.py -k still_one",
+    ),
+    Mutation(
         "settings of the machine stay writable in a task's /proc",
         "                syscalls.set_mount(mounted, add=syscalls.MOUNT_RDONLY, recursive=True)\n",
         "",
         "tests/local/test_view_of_tasks.py -k settings",
+    ),
+    Mutation(
+        "the machine's devices stay writable mounts in a task's /dev",
+        '            _make_read_only(devices, f"{self._path}/dev", syscalls.MOUNT_NOSUID)\n',
+        "",
+        "tests/local/test_devices.py -k mode_or_owner",
+    ),
+    Mutation(
+        "the input of a task is the machine's /dev/null",
+        "    syscalls.pivot_here()\n    _read_own_nothing()\n",
+        "    syscalls.pivot_here()\n",
+        "tests/local/test_view_of_tasks.py -k input",
+    ),
+    Mutation(
+        "root can change the mode of the device that is shown in place of a hidden file",
+        "                    self._protect_device(above, parts[-1], target)\n",
+        "",
+        "tests/local/test_devices.py -k mode_or_owner",
     ),
     Mutation(
         "a folder is mounted for a task without its flags",

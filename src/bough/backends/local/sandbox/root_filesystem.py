@@ -43,6 +43,8 @@ _RESOLVER = Path("/etc/resolv.conf")
 _SAFE = syscalls.MOUNT_NOSUID | syscalls.MOUNT_NODEV
 #: What a mount keeps when it is mounted anew.
 _FLAGS = {
+    "nosuid": syscalls.MS_NOSUID,
+    "nodev": syscalls.MS_NODEV,
     "noexec": syscalls.MS_NOEXEC,
     "noatime": syscalls.MS_NOATIME,
     "nodiratime": syscalls.MS_NODIRATIME,
@@ -85,6 +87,7 @@ def move_in(sandbox: Sandbox) -> None:
     finally:
         root.close()
     syscalls.pivot_here()
+    _read_own_nothing()
 
 
 def find_running() -> list[str]:
@@ -97,6 +100,13 @@ def find_resolver() -> Path | None:
     """The file that says how host names are resolved, without links; `None`: there is none."""
     found = real_path(_RESOLVER)
     return found if found.is_file() else None
+
+
+def _read_own_nothing() -> None:
+    """Have the task's own /dev/null for input: root could change the machine's if that was open."""
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    os.dup2(nothing, 0)
+    os.close(nothing)
 
 
 class _NewRoot:
@@ -145,6 +155,7 @@ class _NewRoot:
                     syscalls.mount("none", target, "tmpfs", nothing, "size=4k,mode=555")
                 elif not stat.S_ISLNK(mode):
                     syscalls.mount(os.devnull, target, "", syscalls.MS_BIND)
+                    self._protect_device(above, parts[-1], target)
 
     def show_devices(self, hidden: frozenset[str]) -> None:
         """Add the devices that every program can use, and its accelerators."""
@@ -156,13 +167,16 @@ class _NewRoot:
         ]
         for entry in sorted(seen, key=lambda each: each.name):
             self._show_device(entry, hidden)
-        pseudo_terminals = "newinstance,ptmxmode=0666,mode=620"
-        syscalls.mount("none", self.make("dev/pts"), "devpts", syscalls.MS_NOSUID, pseudo_terminals)
-        syscalls.mount("none", self.make("dev/shm"), "tmpfs", _flags(), "mode=1777")
+        terminals, shared = self.make("dev/pts"), self.make("dev/shm")
         with self._opened(("dev",)) as devices:
             for name, leads in _LINKS:
                 os.symlink(leads, name, dir_fd=devices)
-            _change(devices, syscalls.MOUNT_RDONLY)
+            # Devices of the machine are among them, whose mode and owner root could change.
+            # What is mounted from here on stays writable.
+            _make_read_only(devices, f"{self._path}/dev", syscalls.MOUNT_NOSUID)
+        pseudo_terminals = "newinstance,ptmxmode=0666,mode=620"
+        syscalls.mount("none", terminals, "devpts", syscalls.MS_NOSUID, pseudo_terminals)
+        syscalls.mount("none", shared, "tmpfs", _flags(), "mode=1777")
 
     def show_running(self) -> None:
         """Add what it needs to resolve host names and to use GPUs."""
@@ -256,6 +270,14 @@ class _NewRoot:
         if not attached:
             self._change_below(parts, attributes)
 
+    def _protect_device(self, folder: int, name: str, path: str) -> None:
+        """Let no task change the mode or owner of a device that was mounted there."""
+        mounted = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
+        try:
+            _make_read_only(mounted, path, syscalls.MOUNT_NOSUID)
+        finally:
+            os.close(mounted)
+
     def _change_below(self, parts: tuple[str, ...], attributes: int) -> None:
         with self._opened(parts[:-1]) as above:
             bound = os.open(parts[-1], os.O_PATH | os.O_NOFOLLOW, dir_fd=above)
@@ -323,13 +345,26 @@ class _NewRoot:
 
 def _protect(root: int, path: str) -> None:
     """Make all that is mounted below the root read-only, but not the root itself."""
-    try:
-        syscalls.set_mount(root, add=_SAFE | syscalls.MOUNT_RDONLY, recursive=True)
+    if _make_read_only(root, path, _SAFE):
         syscalls.set_mount(root, remove=syscalls.MOUNT_RDONLY)
+    else:
+        _remount(path, _SAFE)
+
+
+def _make_read_only(descriptor: int, path: str, more: int) -> bool:
+    """Make what is mounted at a path, and all below it, read-only, with more attributes.
+
+    Whether the kernel could do it at once, as since 5.12.
+    """
+    attributes = more | syscalls.MOUNT_RDONLY
+    try:
+        syscalls.set_mount(descriptor, add=attributes, recursive=True)
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise
-        _remount_all(path)
+        _remount_all(path, attributes)
+        return False
+    return True
 
 
 def _attach(source: int, target: int, attributes: int) -> bool:
@@ -360,14 +395,13 @@ def _change(descriptor: int, attributes: int) -> None:
         _remount(_of(descriptor), attributes)
 
 
-def _remount_all(path: str) -> None:
+def _remount_all(path: str, attributes: int) -> None:
     """The same for kernels before 5.12, one mount at a time."""
     text = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
     for each in read_mounts(text):
-        if each.path.startswith(f"{path}/"):
+        if each.path == path or each.path.startswith(f"{path}/"):
             kept = sum(_FLAGS[name] for name in each.options if name in _FLAGS)
-            _remount(each.path, kept | _SAFE | syscalls.MS_RDONLY)
-    _remount(path, _SAFE)
+            _remount(each.path, kept | attributes)
 
 
 def _remount(path: str, flags: int) -> None:

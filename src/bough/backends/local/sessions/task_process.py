@@ -198,6 +198,7 @@ def _become(task: RunningTask, wanted: CommandInTask, line: socket.socket) -> No
     try:
         die_with_parent()
         os.setsid()
+        _discard_inside(wanted)
         give_up_rights(task.command)
         # Changing the account resets it.
         die_with_parent()
@@ -210,6 +211,16 @@ def _become(task: RunningTask, wanted: CommandInTask, line: socket.socket) -> No
     except BaseException as error:  # any error is reported to the session
         _tell(line, error)
     os._exit(_NOT_FOUND)
+
+
+def _discard_inside(wanted: CommandInTask) -> None:
+    """Have the task's own /dev/null in place of the machine's, which root there could change."""
+    if wanted.stream is None and not wanted.terminal:
+        return
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for number in (2,) if wanted.stream is not None else (0, 1, 2):
+        os.dup2(nothing, number)
+    os.close(nothing)
 
 
 def _take_terminal(wanted: CommandInTask, line: socket.socket) -> None:

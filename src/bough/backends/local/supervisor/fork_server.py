@@ -34,6 +34,7 @@ from bough.backends.local.supervisor.instructions import (
     ConnectAnswer,
     ConnectRequest,
     Setup,
+    decode_request,
     decode_setup,
 )
 from bough.backends.local.supervisor.supervisor_process import (
@@ -103,9 +104,10 @@ class _Forker:
         self._waiting: dict[int, float] = {}
         #: Supervisors that start tasks, or may soon be idle, and until when to count on that.
         self._starting: dict[int, float] = {}
-        #: Requests without a supervisor yet, in their order, and when one last got any. A server
-        #: that waits for long asks again, and then it is still one request.
-        self._requests: dict[bytes, None] = {}
+        #: Requests without a supervisor yet, by the names of their attempts and in their order, and
+        #: when one last got any. A server that waits for long asks again, under the lease that it
+        #: has then; it is still one request, and the earlier lease may have expired meanwhile.
+        self._requests: dict[tuple[str, ...], bytes] = {}
         self._moved_at = 0.0
 
     def run(self, text: bytes) -> None:
@@ -128,7 +130,7 @@ class _Forker:
     def _note(self, text: bytes) -> None:
         if not text.startswith(CONNECT):
             self._moved_at = self._moved_at if self._requests else time.monotonic()
-            self._requests[text] = None
+            self._requests[decode_request(text).names] = text
         elif os.fork() == 0:
             _be_connector(self._setup, text.removeprefix(CONNECT), self._line)
 
@@ -143,7 +145,7 @@ class _Forker:
         now = time.monotonic()
         self._starting = {each: until for each, until in self._starting.items() if until > now}
         while self._requests:
-            request = next(iter(self._requests))
+            names, request = next(iter(self._requests.items()))
             if self._hand_on(request):
                 self._moved_at = now
             elif len(self._starting) < _MOST_STARTING:
@@ -154,7 +156,7 @@ class _Forker:
             else:
                 # The starting ones hang, so requests no longer wait for them.
                 self._fork(request)
-            del self._requests[request]
+            del self._requests[names]
 
     def _hand_on(self, text: bytes) -> bool:
         """Give a request to the most recent idle supervisor; returns whether there was one."""

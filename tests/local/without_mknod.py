@@ -1,0 +1,21 @@
+"""A fork server that is root and may not make devices, as in containers of Podman."""
+
+from __future__ import annotations
+
+import sys
+
+from bough.backends.local.sandbox import syscalls
+from bough.backends.local.supervisor import fork_server
+
+_CAP_MKNOD = 27
+_ALL = frozenset(range(64))
+
+
+def drop_mknod() -> None:
+    """Let this process, and all that it starts, make no devices any more."""
+    syscalls.keep_capabilities(_ALL - {_CAP_MKNOD})
+
+
+if __name__ == "__main__":
+    drop_mknod()
+    fork_server.main(int(sys.argv[1]))
