@@ -134,3 +134,20 @@ def test_the_log_of_a_task_waits_for_the_task(bough: Osmo, server: Answering):
     server.answer("GET", "/api/workflow/wf-1/logs", b"")
     ended = bough("workflow", "logs", "wf-1", "--task", "later")
     assert (0, "wf-1: waits: for first\n") == (ended.code, ended.errors)
+
+
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("status", ["PENDING", "RUNNING", "COMPLETED"])
+def test_the_log_of_a_task_that_does_not_exist_is_not_waited_for(
+    bough: Osmo, server: Answering, status: str
+):
+    says(server, status)
+    says(server, status)
+    # Where it would be waited for, this ends it.
+    says(server, "COMPLETED", 0)
+    server.answer("GET", "/api/workflow/wf-1/logs", b"")
+
+    ended = bough("workflow", "logs", "wf-1", "--task", "worker")
+
+    said = "error: Workflow wf-1 has no task worker.\nhint: its only task is main\n"
+    assert (2, "", said) == ended

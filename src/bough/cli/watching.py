@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import click
 
 from bough.cli.output import printable
-from bough.errors import Unavailable
+from bough.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:
     from bough.api.workflows import ArrayDocument, GroupDocument, TaskDocument, WorkflowDocument
@@ -61,6 +61,8 @@ class Watch:
     def until_started(self, task: str | None = None) -> WorkflowDocument:
         """Wait until a workflow, or one of its tasks, runs or has ended; show what it waits for."""
         for found in self._looks():
+            if find_tasks(found, None) and not find_tasks(found, task):
+                raise NotFound(f"Workflow {self._name} has no task {task}.")
             waits = [each for each in find_tasks(found, task) if each.status in UNSTARTED]
             if found.status not in (ALIVE if task is not None and waits else WAITING):
                 return found
