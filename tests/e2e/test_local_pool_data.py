@@ -265,6 +265,30 @@ def test_an_upload_that_was_cut_off_goes_on_and_shows_nothing_before(host: Local
     assert tree(folder) == tree(tmp_path / "back")
 
 
+def test_a_file_that_changes_while_it_is_uploaded_is_named(host: Local, tmp_path: Path):
+    for name in ("first", "second"):
+        (tmp_path / name).write_bytes(os.urandom(1 << 10))
+
+    def change(progress: UploadProgress) -> None:
+        if progress.read == 2 and not progress.of_bytes:
+            (tmp_path / "second").write_bytes(os.urandom(1 << 10))
+
+    with pytest.raises(Invalid, match="/second was changed while it was uploaded"):
+        Upload(host.client.data, find_files(tmp_path), tell=change).send(DataAddress("p", "new"))
+
+
+def test_the_data_of_a_server_that_runs_is_left_out_with_a_warning(tmp_path: Path):
+    (tmp_path / "a").write_text("a")
+    with serving_locally(tmp_path, 1) as local:
+        local.pool("p", 1)
+        code, _, errors = bough(local, "data", "upload", str(tmp_path), "bough://p/x")
+        found = paths(local, "bough://p/x")
+    data = next(tmp_path.rglob("server-key")).parent
+    assert (0, True) == (code, "x/a" in found), errors
+    assert f"warning: {data} is left out: it is the data folder of a Bough server." in errors
+    assert not [each for each in found if each.endswith(("-key", "-token", ".db"))]
+
+
 def test_what_was_answered_survives_a_killed_server(tmp_path: Path):
     folder = project(tmp_path / "here")
     (tmp_path / "server").mkdir()

@@ -323,3 +323,48 @@ def test_an_unknown_workflow_gets_the_nearest_name(bough: Osmo, server: Answerin
     ended = bough("workflow", "query", "trian-1")
 
     assert "error: Workflow trian-1 not found.\nhint: did you mean train-1?\n" == ended.errors
+
+
+def has_tasks(server: Answering, *names: str) -> None:
+    tasks = [{"name": name, "status": "RUNNING"} for name in names]
+    groups = [{"name": "g", "tasks": tasks}]
+    server.answer("GET", "/api/workflow/wf-1", {"status": "RUNNING", "groups": groups})
+
+
+@pytest.mark.parametrize(
+    ("tasks", "task", "hint"),
+    [
+        (("main",), "true", "its only task is main"),
+        (("train", "evaluate"), "trian", "did you mean train?"),
+        (("train", "evaluate"), "wf-1", "its tasks are train, evaluate"),
+        (("worker-0", "worker-1"), "worker", "its tasks are worker-0, worker-1"),
+    ],
+)
+def test_an_unknown_task_gets_tasks_of_its_workflow(
+    bough: Osmo, server: Answering, tasks: tuple[str, ...], task: str, hint: str
+):
+    missing = {"message": f"Workflow wf-1 has no task {task}."}
+    rows = [workflow("wf-2"), workflow("wf-3")]
+    server.answer("GET", "/api/workflow", {"workflows": rows, "more_entries": False})
+    server.answer("GET", "/api/workflow/wf-1/logs", missing, 404)
+    server.answer("POST", f"/api/workflow/wf-1/exec/task/{task}", missing, 404)
+    has_tasks(server, *tasks)
+    said = f"error: Workflow wf-1 has no task {task}.\nhint: {hint}\n"
+
+    assert said == bough("workflow", "logs", "wf-1", "--no-follow", "--task", task).errors
+    assert (125, said) == bough("workflow", "exec", "wf-1", task, "--", "true")[::2]
+
+
+def test_exec_without_a_task_takes_the_only_one_or_says_that_it_is_missing(
+    bough: Osmo, server: Answering
+):
+    server.answer("POST", "/api/workflow/wf-1/exec/task/main", {"message": "not now"}, 409)
+    has_tasks(server, "main")
+    has_tasks(server, "a", "b")
+
+    assert (125, "", "error: not now\n") == bough("workflow", "exec", "wf-1", "--", "hostname")
+    assert ["hostname"] == server.last.query["entry_command"]
+    assert (
+        "error: TASK is missing: say in which task of wf-1 to run the command.\n"
+        "hint: its tasks are a, b\n"
+    ) == bough("workflow", "exec", "wf-1", "-i", "--", "hostname").errors

@@ -134,3 +134,66 @@ def test_the_log_of_a_task_waits_for_the_task(bough: Osmo, server: Answering):
     server.answer("GET", "/api/workflow/wf-1/logs", b"")
     ended = bough("workflow", "logs", "wf-1", "--task", "later")
     assert (0, "wf-1: waits: for first\n") == (ended.code, ended.errors)
+
+
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("status", ["PENDING", "RUNNING", "COMPLETED"])
+def test_the_log_of_a_task_that_does_not_exist_is_not_waited_for(
+    bough: Osmo, server: Answering, status: str
+):
+    says(server, status)
+    says(server, status)
+    # Where it would be waited for, this ends it.
+    says(server, "COMPLETED", 0)
+    server.answer("GET", "/api/workflow/wf-1/logs", b"")
+
+    ended = bough("workflow", "logs", "wf-1", "--task", "worker")
+
+    said = "error: Workflow wf-1 has no task worker.\nhint: its only task is main\n"
+    assert (2, "", said) == ended
+
+
+def test_logs_that_do_not_exist_yet_say_why_and_have_no_heading(bough: Osmo, server: Answering):
+    group = {"wait_message": "4 GPUs are missing", "tasks": [{"name": "main", "status": "WAITING"}]}
+    server.answer("GET", "/api/workflow/wf-1", {"status": "PENDING", "groups": [group]})
+    server.answer("GET", "/api/workflow/wf-1/logs", b"")
+
+    ended = bough("workflow", "logs", "wf-1", "--no-follow")
+
+    assert (0, "", "wf-1: has no logs yet; waits: 4 GPUs are missing\n") == ended
+
+
+@pytest.mark.parametrize(("options", "code"), [(("--no-follow",), 0), ((), 1)])
+def test_logs_of_a_refused_workflow_say_why_it_was_refused(
+    bough: Osmo, server: Answering, options: tuple[str, ...], code: int
+):
+    refused = {"status": "FAILED_SUBMISSION", "failure_message": "Pool p has 1 GPU.", "groups": []}
+    server.answer("GET", "/api/workflow/wf-1", refused)
+    server.answer("GET", "/api/workflow/wf-1/logs", b"")
+
+    ended = bough("workflow", "logs", "wf-1", *options)
+
+    assert (code, "", "wf-1: has no logs: Pool p has 1 GPU.\n") == ended
+
+
+def test_scripts_of_osmo_find_the_heading_where_there_are_no_logs(osmo: Osmo, server: Answering):
+    says(server, "PENDING")
+    server.answer("GET", "/api/workflow/wf-1/logs", b"")
+    expected = (0, "Workflow wf-1 has logs:\n", "")
+    assert expected == osmo("workflow", "logs", "wf-1", "--no-follow")
+
+
+def test_a_task_that_was_silent_has_an_empty_log(bough: Osmo, server: Answering):
+    says(server, "RUNNING")
+    server.answer("GET", "/api/workflow/wf-1/logs", b"")
+    expected = (0, "Workflow wf-1 has logs:\n", "")
+    assert expected == bough("workflow", "logs", "wf-1", "--no-follow")
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_a_followed_log_that_is_refused_has_no_heading(bough: Osmo, server: Answering):
+    says(server, "RUNNING")
+    missing = {"message": "Workflow wf-1 has no retry 7."}
+    server.answer("GET", "/api/workflow/wf-1/logs", missing, 404)
+    ended = bough("workflow", "logs", "wf-1", "-r", "7")
+    assert (2, "", "error: Workflow wf-1 has no retry 7.\n") == ended

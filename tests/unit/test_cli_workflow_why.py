@@ -138,3 +138,16 @@ def test_what_runs_says_when_it_gave_something_back(osmo: Osmo, server: Answerin
     first, second, third = osmo("workflow", "why", "w-1").output.splitlines()
     assert ("Nothing waits.", "g runs") == (first, second)
     assert third.startswith("  it gave back tasks at ")
+
+
+def test_why_takes_the_names_of_groups_that_it_prints(bough: Osmo, server: Answering):
+    answer = {"workflow": "w-1", "status": "RUNNING", "message": "", "groups": []}
+    server.answer("GET", "/api/workflow/w-1/why", answer)
+    ended = bough("workflow", "why", "w-1/train")
+    assert (0, "Workflow w-1 does not wait.\n", "") == ended
+
+
+def test_why_without_files_names_the_command_for_workflows(bough: Osmo):
+    ended = bough("why", "tracker-1")
+    said = "Missing argument 'FILE...'. For a workflow of a server: `bough workflow why tracker-1`."
+    assert (2, f"error: {said}") == (ended.code, ended.errors.splitlines()[0])

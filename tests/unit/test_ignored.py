@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bough.client.uploads import find_files
+from bough.server.data_folder import write_secret
+from bough.server.server_key import ServerKey
 
 GIT = shutil.which("git") or "git"
 _FILES = ("a", "b.log", "c/a", "c/b.log", "c/d/a", "c/d/e.log", "d/a", "x y", "[z]", "#h", "!n")
@@ -78,3 +80,21 @@ def test_the_folder_of_git_is_never_uploaded_and_links_are_counted(tmp_path: Pat
     found = find_files(tmp_path, respect_ignored=True)
 
     assert (["a"], 1) == ([each.path for each in found.files], found.left_out)
+
+
+@pytest.mark.parametrize("respect_ignored", [True, False])
+def test_the_data_folder_of_a_server_is_never_uploaded(tmp_path: Path, respect_ignored: bool):
+    data = tmp_path / "deep" / "data"
+    (data / "local").mkdir(parents=True)
+    ServerKey.of(data)
+    write_secret(data / "admin-token", "secret")
+    (data / "local" / "log").write_text("x")
+    (tmp_path / "deep" / "a").write_text("a")
+    # A key of that name alone is a project's own.
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "server-key").write_text("x")
+
+    found = find_files(tmp_path, respect_ignored=respect_ignored)
+
+    assert ["deep/a", "keys/server-key"] == [each.path for each in found.files]
+    assert (data,) == found.data_folders

@@ -29,8 +29,7 @@ class Command(click.Command):
         try:
             return super().invoke(ctx)
         except BoughError as error:
-            if isinstance(error, NotFound) and not error.hint:
-                error.hint = _meant_names(ctx)
+            add_meant_names(error, ctx)
             echo_error(error, ctx.params.get("format_type", "text"))
             ctx.exit(exit_code(error))
         except click.Abort:
@@ -42,10 +41,12 @@ class Command(click.Command):
             ctx.exit(INTERRUPTED)
 
 
-def _meant_names(context: click.Context) -> str:
+def add_meant_names(error: BoughError, context: click.Context) -> None:
+    """Have an error about a name that does not exist say which one was probably meant."""
     from bough.cli.server_names import meant_names  # noqa: PLC0415  only for mistakes
 
-    return meant_names(context)
+    if isinstance(error, NotFound) and not error.hint:
+        error.hint = meant_names(context, error.message)
 
 
 class CommandGroup(click.Group):

@@ -1,4 +1,4 @@
-"""Arguments that name workflows and pools.
+"""Arguments that name workflows, their tasks, and pools.
 
 The server knows these names: by them a shell completes a word, and an error about a name that does
 not exist says which one was probably meant.
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bough.cli.options import together
+from bough.cli.output import printable, some_of
 from bough.cli.server_commands import client
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 TIMEOUT_S = 1.0
 #: How alike two names must be for one to be meant by the other.
 _ALIKE = 0.7
+#: How many tasks an error names.
+MOST_TASKS = 10
+#: How much of an error is compared: servers cut long names off.
+_MOST_COMPARED = 60
 
 
 def _known_workflows(asked: Client) -> list[str]:
@@ -65,10 +70,14 @@ WORKFLOW = ServerName(_known_workflows)
 POOL = ServerName(_known_pools)
 
 
-def meant_names(context: click.Context) -> str:
-    """Which names were probably meant by those of a command that the server does not know."""
-    import difflib  # noqa: PLC0415  only for mistakes
+def meant_names(context: click.Context, message: str) -> str:
+    """Which names were probably meant by those of a command that the server does not know.
 
+    message: what the server said. A task is looked for only where it is about that.
+    """
+    task = context.params.get("task")
+    if task and f"has no task {task}"[:_MOST_COMPARED] in message:
+        return _meant_task(context.params["name"], task)
     meant: list[str] = []
     for parameter in context.command.params:
         given = context.params.get(parameter.name or "")
@@ -76,9 +85,34 @@ def meant_names(context: click.Context) -> str:
             continue
         known = parameter.type.known()
         for name in (given,) if isinstance(given, str) else given:
-            close = difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
-            meant += [close[0]] if close and name not in known else []
+            close = _closest(name, known)
+            meant += [close] if close and name not in known else []
     return f"did you mean {', '.join(dict.fromkeys(meant))}?" if meant else ""
+
+
+def _meant_task(workflow: str, name: str) -> str:
+    """Which task of a workflow was probably meant; all of them where it could be several."""
+    known = ServerName(lambda asked: task_names(asked, workflow)).known()
+    if not known:
+        return ""
+    if len(known) == 1:
+        return f"its only task is {printable(known[0])}"
+    close = _closest(name, known)
+    if close and not any(each.startswith(f"{name}-") for each in known):
+        return f"did you mean {close}?"
+    return f"its tasks are {some_of(known, MOST_TASKS)}"
+
+
+def task_names(asked: Client, workflow: str) -> list[str]:
+    """The tasks of a workflow, in its own order."""
+    groups = asked.workflows.get(workflow).groups
+    return list(dict.fromkeys(task.name for group in groups for task in group.tasks))
+
+
+def _closest(name: str, known: list[str]) -> str | None:
+    import difflib  # noqa: PLC0415  only for mistakes
+
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)), None)
 
 
 id_argument = click.argument("name", metavar="ID", type=WORKFLOW)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bough.cli.output import count
+from bough.cli.output import count, printable
 from bough.cli.text.data import render_sent
 from bough.errors import Invalid
 
 if TYPE_CHECKING:
     from bough.client import Client
     from bough.client.downloads import DownloadProgress
-    from bough.client.uploads import UploadProgress
+    from bough.client.uploads import FolderFiles, UploadProgress
 
 #: The folder of projects in the data of a pool.
 UPLOADS = "uploads"
@@ -51,9 +51,9 @@ def upload_project(asked: Client, pool: str, format_type: str) -> dict[str, str]
     if folder is None:
         return {}
     from bough.client.data import DataAddress  # noqa: PLC0415  other commands need none
-    from bough.client.uploads import Upload, find_files  # noqa: PLC0415
+    from bough.client.uploads import Upload  # noqa: PLC0415
 
-    found = find_files(folder, respect_ignored=True)
+    found = find_uploads(folder, respect_ignored=True)
     if not found.files:
         raise Invalid(f"There is nothing to upload in {folder}.")
     work = Upload(asked.data, found, tell=tell_upload())
@@ -63,6 +63,17 @@ def upload_project(asked: Client, pool: str, format_type: str) -> dict[str, str]
     if format_type == "text":
         click.echo(render_sent(done), err=True)
     return {"upload": str(address)}
+
+
+def find_uploads(source: Path, *, respect_ignored: bool) -> FolderFiles:
+    """The files to upload; warns of a server's data folder among them, which is left out."""
+    from bough.client.uploads import find_files  # noqa: PLC0415  other commands need none
+
+    found = find_files(source, respect_ignored=respect_ignored)
+    for each in found.data_folders:
+        text = f"warning: {each} is left out: it is the data folder of a Bough server."
+        click.echo(printable(text), err=True)
+    return found
 
 
 def tell_download() -> Callable[[DownloadProgress], None]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import click
 
 from bough.cli.output import printable
-from bough.errors import Unavailable
+from bough.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:
     from bough.api.workflows import ArrayDocument, GroupDocument, TaskDocument, WorkflowDocument
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 COMPLETED = "COMPLETED"
+#: The status of a workflow that was refused: only the record of that is kept.
+REFUSED_STATUS = "FAILED_SUBMISSION"
 #: The statuses of a workflow that has not ended, and of one that has nothing to show yet.
 ALIVE = ("PENDING", "RUNNING", "WAITING")
 WAITING = ("PENDING", "WAITING")
@@ -61,6 +63,8 @@ class Watch:
     def until_started(self, task: str | None = None) -> WorkflowDocument:
         """Wait until a workflow, or one of its tasks, runs or has ended; show what it waits for."""
         for found in self._looks():
+            if find_tasks(found, None) and not find_tasks(found, task):
+                raise NotFound(f"Workflow {self._name} has no task {task}.")
             waits = [each for each in find_tasks(found, task) if each.status in UNSTARTED]
             if found.status not in (ALIVE if task is not None and waits else WAITING):
                 return found
@@ -86,13 +90,20 @@ class Watch:
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def lines(self, part: Part = EVERYTHING) -> Iterator[str]:
-        """What its tasks write, until it ends; a broken stream goes on where it was."""
+    def lines(
+        self, part: Part = EVERYTHING, begin: Callable[[], None] = lambda: None
+    ) -> Iterator[str]:
+        """What its tasks write, until it ends; a broken stream goes on where it was.
+
+        begin: called whenever the server has accepted to send them.
+        """
         seen = _Seen()
         while True:
             whole = False
             try:
-                yield from seen.new_of(self._stream(part))
+                stream = self._stream(part)
+                begin()
+                yield from seen.new_of(stream)
                 whole = not seen.stopped
             except Unavailable as error:
                 self.say(f"the log broke off: {error.message}")
@@ -124,15 +135,24 @@ class Watch:
         """Tell something that counts, also where little should be said."""
         click.echo(printable(f"{self._name}: {text}"), err=True)
 
+    def say_why_empty(self, task: str | None = None) -> bool:
+        """Tell why there are no logs; returns whether there is a reason."""
+        found = self._look()
+        if found.status == REFUSED_STATUS:
+            self.tell(f"has no logs: {found.failure_message or 'it was refused'}")
+        elif found.status in ALIVE and all(
+            each.status in UNSTARTED for each in find_tasks(found, task)
+        ):
+            reason = _reason(found, task)
+            self.tell("has no logs yet" + (f"; waits: {reason}" if reason else ""))
+        else:
+            return False
+        return True
+
     def _say_why(self, found: WorkflowDocument, task: str | None = None) -> None:
-        reasons = [
-            why
-            for group in found.groups
-            if task is None or any(each.name == task for each in group.tasks)
-            if (why := _why(group))
-        ]
-        if reasons and (task is not None or found.status in WAITING):
-            self.say(f"waits: {reasons[0]}")
+        reason = _reason(found, task)
+        if reason and (task is not None or found.status in WAITING):
+            self.say(f"waits: {reason}")
 
     def _looks(self) -> Iterator[WorkflowDocument]:
         pause_s = FIRST_PAUSE_S
@@ -203,6 +223,16 @@ def find_tasks(found: WorkflowDocument, name: str | None) -> list[TaskDocument]:
     """The latest attempts of its tasks, or of one of them."""
     tasks = (task for group in found.groups for task in group.tasks)
     return [each for each in tasks if name is None or each.name == name]
+
+
+def _reason(found: WorkflowDocument, task: str | None) -> str | None:
+    """What a workflow, or one of its tasks, waits for; the first of several reasons."""
+    reasons = (
+        _why(group)
+        for group in found.groups
+        if task is None or any(each.name == task for each in group.tasks)
+    )
+    return next(filter(None, reasons), None)
 
 
 def _why(group: GroupDocument) -> str | None:

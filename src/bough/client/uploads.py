@@ -25,6 +25,7 @@ from bough.api.data import (
 from bough.client.data import DataAddress, PoolData
 from bough.client.ignored import Ignored
 from bough.errors import Invalid
+from bough.site_files import is_data_folder
 
 #: The most bytes of a content to send in one request.
 PART_BYTES = MOST_BYTES - PART_HEAD
@@ -57,6 +58,8 @@ class FolderFiles(NamedTuple):
     files: list[LocalFile]
     #: Links and the like, which are not uploaded.
     left_out: int
+    #: Data folders of servers, which are not uploaded: they have keys in them.
+    data_folders: tuple[Path, ...] = ()
 
 
 def _silent(_: UploadProgress) -> None:
@@ -111,7 +114,7 @@ class Upload:
         total = sum(sizes[each] - there for each, there in missing.items())
         self._progress = self._progress._replace(of_bytes=total)
         for parts in _packed(self._parts(missing, sizes)):
-            self._data.send(address.pool, parts)
+            self._send(address.pool, parts)
             self._advance(sent_bytes=sum(len(each.content) for each in parts))
         done = self._data.publish(address, draft)
         return Transferred(
@@ -121,6 +124,17 @@ class Upload:
             sent_bytes=self._progress.sent_bytes,
             left_out=self._left_out,
         )
+
+    def _send(self, pool: str, parts: list[SentPart]) -> None:
+        try:
+            self._data.send(pool, parts)
+        except Invalid:
+            # The server can only tell that a content is another one; here is known of which file.
+            for each in parts:
+                file = self._places[each.sha256]
+                if _hash(file) != each.sha256:
+                    raise _changed(file) from None
+            raise
 
     def _parts(self, missing: dict[str, int], sizes: dict[str, int]) -> Iterator[SentPart]:
         for sha256, there in missing.items():
@@ -144,7 +158,7 @@ class Upload:
 
 
 def find_files(source: Path, *, respect_ignored: bool = False) -> FolderFiles:
-    """A file by its name, or all files below a folder; links are left out."""
+    """A file by its name, or all files below a folder; links and servers' data are left out."""
     try:
         about = source.stat()
         if stat.S_ISREG(about.st_mode):
@@ -155,7 +169,7 @@ def find_files(source: Path, *, respect_ignored: bool = False) -> FolderFiles:
         walk.visit("", Ignored(), 0)
     except OSError as error:
         raise Invalid(f"{error.filename or source} cannot be read: {error.strerror}.") from None
-    return FolderFiles(walk.files, walk.left_out)
+    return FolderFiles(walk.files, walk.left_out, tuple(walk.data_folders))
 
 
 class _Walk:
@@ -166,6 +180,7 @@ class _Walk:
         self._respect_ignored = respect_ignored
         self.files: list[LocalFile] = []
         self.left_out = 0
+        self.data_folders: list[Path] = []
 
     def visit(self, folder: str, ignored: Ignored, depth: int) -> None:
         """Find the files in a folder and below it."""
@@ -175,6 +190,9 @@ class _Walk:
             ignored = ignored.enter(self._root, folder)
         with os.scandir(self._root / folder) as entries:
             found = sorted(entries, key=lambda each: each.name)
+        if is_data_folder([each.name for each in found]):
+            self.data_folders.append(self._root / folder)
+            return
         for each in found:
             path = f"{folder}/{each.name}" if folder else each.name
             is_folder = each.is_dir(follow_symlinks=False)

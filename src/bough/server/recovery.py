@@ -14,7 +14,8 @@ import msgspec
 from bough.control.people.administrators import recover
 from bough.control.site import Site
 from bough.server.data_folder import existing_store, write_secret
-from bough.server.settings import ADMIN_TOKEN_FILE, Settings
+from bough.server.settings import Settings
+from bough.site_files import ADMIN_TOKEN_FILE
 
 
 class Recovered(msgspec.Struct, frozen=True):

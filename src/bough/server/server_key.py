@@ -15,9 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from bough.api.system import ServerKeyAnswer
 from bough.disk import write_whole
 from bough.errors import Invalid
+from bough.site_files import PRIVATE_FILE, PUBLIC_FILE
 
-PRIVATE_FILE = "server-key"
-PUBLIC_FILE = "server-key.pub"
 #: How many random bytes a client sends, as hexadecimal digits.
 CHALLENGE_BYTES = range(16, 65)
 

@@ -12,16 +12,12 @@ import msgspec
 from bough.errors import Invalid
 from bough.formats.yaml.quantity import parse_quantity
 from bough.model.notification import origin_of
+from bough.site_files import ADMIN_TOKEN_FILE, DATABASE_FILE, KEY_FILE
 
 Network = IPv4Network | IPv6Network
 
 LOOPBACK = "127.0.0.1"
 PORT = 8265
-#: The file with the first administrator's token, in the data folder.
-ADMIN_TOKEN_FILE = "admin-token"  # noqa: S105 - a name
-DATABASE_FILE = "bough.db"
-#: The file with the key that encrypts credentials, in the data folder.
-KEY_FILE = "credential-key"
 #: The folder of the files of tasks, in the data folder.
 TASK_FOLDER = "local"
 #: The folder of the logs of pods, in the data folder; below it one for each backend.

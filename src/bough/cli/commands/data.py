@@ -17,7 +17,13 @@ from bough.cli.output import count, echo, printable
 from bough.cli.screen import utc_option
 from bough.cli.server_commands import client
 from bough.cli.text.data import render_downloaded, render_listing, render_objects, render_sent
-from bough.cli.transfers import end_progress, tell_bytes, tell_download, tell_upload
+from bough.cli.transfers import (
+    end_progress,
+    find_uploads,
+    tell_bytes,
+    tell_download,
+    tell_upload,
+)
 from bough.errors import Invalid
 
 if TYPE_CHECKING:
@@ -81,16 +87,16 @@ def upload(source: Path, url: str, gitignore: bool, format_type: str) -> None:
     become visible at once, when the upload is complete.
     """
     from bough.client.data import read_data_address  # noqa: PLC0415
-    from bough.client.uploads import Upload, find_files  # noqa: PLC0415
+    from bough.client.uploads import Upload  # noqa: PLC0415
 
     if _is_store(url):
-        found = find_files(source, respect_ignored=gitignore)
+        found = find_uploads(source, respect_ignored=gitignore)
         done = _upload_to_store(source, url, found)
         end_progress()
         echo(done, format_type, render_sent)
         return
     address = read_data_address(url)
-    found = find_files(source, respect_ignored=gitignore)
+    found = find_uploads(source, respect_ignored=gitignore)
     if source.is_file() and address.path and not url.endswith("/"):
         above, _, name = address.path.rpartition("/")
         found = found._replace(files=[each._replace(path=name) for each in found.files])

@@ -18,6 +18,7 @@ from bough.cli.file_commands import (
     tool,
 )
 from bough.cli.options import format_option
+from bough.cli.output import printable
 from bough.cli.text.certificates import ExplainedCertificate, render_certificate
 from bough.cli.text.plans import render_plan
 from bough.errors import Invalid
@@ -32,7 +33,7 @@ class _FilesThenWorkload(Command):
     """A command whose last argument names a workload, after any number of files."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; a single one that is a file is not taken for the workload."""
+        """Read the arguments; a single one is a file, or else perhaps a workflow of a server."""
         try:
             return super().parse_args(ctx, [*args])
         except click.MissingParameter as error:
@@ -40,6 +41,10 @@ class _FilesThenWorkload(Command):
             if isinstance(only, str) and (only == "-" or os.path.exists(only)):
                 workload = next(each for each in self.params if each.name == "workload")
                 raise click.MissingParameter(ctx=ctx, param=workload) from error
+            if isinstance(only, str):
+                asking = f"`{ctx.find_root().info_name} workflow why {printable(only)}`"
+                text = f"For a workflow of a server: {asking}."
+                raise click.MissingParameter(text, ctx=ctx, param=error.param) from error
             raise
 
 

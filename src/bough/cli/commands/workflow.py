@@ -324,6 +324,8 @@ def spec(name: str, template: bool, format_type: str) -> None:
 @format_option
 def why(name: str, remedies: bool, queues: bool, format_type: str) -> None:
     """Explain why a workflow waits. Shows what is missing, and who holds it."""
+    # The explanation itself names groups as ID/GROUP.
+    name = name.partition("/")[0] or name
     answer = client().workflows.why(name, remedies=remedies, queues=queues)
     echo(answer, format_type, lambda each: render_why(name, each, queues=queues))
 

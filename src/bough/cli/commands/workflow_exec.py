@@ -7,10 +7,10 @@ import sys
 
 import click
 
-from bough.cli.command import Command
-from bough.cli.output import echo_error
+from bough.cli.command import Command, add_meant_names
+from bough.cli.output import echo_error, some_of
 from bough.cli.server_commands import client
-from bough.cli.server_names import id_argument
+from bough.cli.server_names import MOST_TASKS, id_argument, task_names
 from bough.errors import BoughError, Invalid
 
 #: Bough itself failed, as with `docker exec`; all other codes are the command's.
@@ -45,7 +45,7 @@ def exec_(
 
     The command has the files, permissions and limits of the task, and ends when the task ends.
     Without COMMAND, opens a shell. Options may also follow TASK; put -- before a COMMAND that has
-    options of its own.
+    options of its own. TASK may be left out before -- if the workflow has a single task.
 
     The exit code is that of the command, 127 if it cannot be started, and 125 if Bough fails.
 
@@ -56,6 +56,9 @@ def exec_(
       bough workflow exec -i train-1 main -- tar -x < project.tar
     """  # noqa: D301  click reads the \b
     try:
+        if task.startswith("-"):
+            # Options and the command follow ID at once.
+            task, argv = _only_task(name), (task, *argv)
         flags, words = _split(argv)
         interactive = not words and "i" not in flags and not reads_input
         if entry is not None and words:
@@ -68,9 +71,21 @@ def exec_(
             terminal=terminal or "t" in flags or interactive,
         )
     except BoughError as error:
+        add_meant_names(error, context)
         echo_error(error, "text")
         code = FAILED
     context.exit(code)
+
+
+def _only_task(name: str) -> str:
+    """The task of a workflow that has a single one."""
+    tasks = task_names(client(), name)
+    if len(tasks) == 1:
+        return tasks[0]
+    raise Invalid(
+        f"TASK is missing: say in which task of {name} to run the command.",
+        hint=f"its tasks are {some_of(tasks, MOST_TASKS)}" if tasks else "",
+    )
 
 
 def _split(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +16,7 @@ from bough.cli.screen import screen, utc_option
 from bough.cli.server_commands import client
 from bough.cli.server_names import id_argument
 from bough.cli.times import show_line
-from bough.cli.watching import ALIVE, Part, Watch, task_exit_code
+from bough.cli.watching import ALIVE, REFUSED_STATUS, Part, Watch, task_exit_code
 
 if TYPE_CHECKING:
     from bough.client import Client
@@ -65,6 +66,11 @@ def logs(
         errors=errors,
         follow=follows,
     )
+    if format_type == "text" and not screen().osmo:
+        first = next(found, None)
+        if first is None and Watch(asked, name).say_why_empty(task):
+            return
+        found = chain(() if first is None else (first,), found)
     _stream(found, f"Workflow {name} has logs:", format_type)
 
 
@@ -88,9 +94,11 @@ def events(
 def _follow_logs(asked: Client, name: str, part: Part) -> int:
     """Print the log as it comes; returns the exit code."""
     watch = Watch(asked, name)
-    watch.until_started(part.task)
-    click.echo(f"Workflow {name} has logs:")
-    for line in watch.lines(part):
+    if watch.until_started(part.task).status == REFUSED_STATUS and watch.say_why_empty():
+        return REFUSED
+    # An error comes alone.
+    headings = iter([f"Workflow {name} has logs:\n"])
+    for line in watch.lines(part, lambda: click.echo(next(headings, ""), nl=False)):
         click.echo(show_line(line), nl=False)
     found = asked.workflows.get(name)
     # It still runs where nothing is kept of what it writes.
