@@ -38,7 +38,7 @@ from bough.cli.text.workflows import (
     render_query,
 )
 from bough.cli.watching import ALIVE, COMPLETED, WAITING, Watch
-from bough.errors import BoughError, NotFound
+from bough.errors import BoughError, NotFound, Refused
 
 if TYPE_CHECKING:
     from bough.api.common import Priority
@@ -295,7 +295,11 @@ def update(name: str, pool: str | None, priority: Priority | None, format_type: 
     """
     if pool is None and priority is None:
         raise click.UsageError("Nothing to change: give --pool, --priority, or both.")
-    answer = client().workflows.update(name, pool=pool, priority=priority)
+    try:
+        answer = client().workflows.update(name, pool=pool, priority=priority)
+    except Refused as error:
+        error.request, error.workflow_id = "update", name
+        raise
     echo(answer, format_type, render_moved)
 
 
