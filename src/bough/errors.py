@@ -54,6 +54,8 @@ class Refused(Invalid):
         super().__init__(message)
         #: The record of the refusal, where one was kept.
         self.workflow_id = workflow_id
+        #: What was refused.
+        self.request = "submit"
 
 
 class Unauthenticated(BoughError):

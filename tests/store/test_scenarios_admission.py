@@ -31,6 +31,12 @@ def test_scenario_023_the_refusal_names_its_record_and_its_code(divided):
     assert ("usage", "job-1") == (caught.value.code, caught.value.workflow_id)
 
 
+def test_a_refusal_counts_a_single_gpu(team):
+    team.create("a", 99)
+    told = refusal(team.submit, 2)[1]
+    assert told.startswith("Pool team has 1 GPU guaranteed for NORMAL/HIGH priority workflows and ")
+
+
 def test_scenario_024_a_normal_job_is_refused_alike(divided):
     expected = (400, TOO_MANY.format("team", 10, 15))
     assert expected == refusal(divided.submit, 15, priority=Priority.NORMAL)
@@ -121,7 +127,8 @@ def test_scenario_036_a_pool_without_limit_has_no_cap(world):
 def test_scenario_037_nothing_unallocated_means_low_only(team):
     team.create("a", 100)
 
-    assert (400, TOO_MANY.format("team", 0, 1)) == refusal(team.submit, 1)
+    expected = TOO_MANY.format("team", 0, 1).replace(" 1 GPUs", " 1 GPU")
+    assert (400, expected) == refusal(team.submit, 1)
     team.run(1, priority=Priority.LOW)
 
 

@@ -149,6 +149,13 @@ def test_a_workflow_is_moved(osmo: Osmo, server: Answering):
     assert {"pool": "team--d", "priority": "LOW"} == server.last.body
 
 
+def test_an_update_that_is_refused_is_not_called_a_submit(bough: Osmo, server: Answering):
+    refusal = {"message": "Pool team has 1 GPU.", "error_code": "USAGE"}
+    server.answer("PATCH", "/api/workflow/train-2", refusal, 400)
+    ended = bough("workflow", "update", "train-2", "--priority", "normal")
+    assert (1, "", "error: Workflow train-2 update failed: Pool team has 1 GPU.\n") == ended
+
+
 def test_a_move_to_nowhere_is_wrong_usage(osmo: Osmo):
     ended = osmo("workflow", "update", "train-2")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.answering import Answering
 from tests.unit.conftest import Osmo
 
@@ -125,3 +127,19 @@ def test_tasks_are_added_up(osmo: Osmo, server: Answering):
     assert "There are no tasks to view.\n" == osmo("task", "list").output
     assert "There are no tasks to view.\n" == osmo("task", "list", "--summary").output
     assert 2 == osmo("task", "list", "-a", "-u", "ann").code
+
+
+@pytest.mark.parametrize("options", [(), ("--name", "wf")])
+def test_an_empty_list_says_that_others_have_workflows(
+    bough: Osmo, server: Answering, options: tuple[str, ...]
+):
+    server.answer("GET", "/api/workflow", {"workflows": [], "more_entries": False})
+    server.answer("GET", "/api/workflow", {"workflows": [row(1)], "more_entries": True})
+    server.answer("GET", "/api/workflow", {"workflows": [], "more_entries": False})
+
+    expected = "You have no workflows to view; --all-users shows those of others.\n"
+    assert (0, expected, "") == bough("workflow", "list", "--pool", "team", *options)
+    wider = next(each.query for each in server.asked if each.query.get("limit") == ["1"])
+    assert (["true"], ["team"]) == (wider["all_users"], wider["pools"])
+    # Nor have others any now.
+    assert "There are no workflows to view.\n" == bough("workflow", "list", *options).output

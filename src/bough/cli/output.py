@@ -132,4 +132,4 @@ def _message(error: BoughError) -> str:
     if not isinstance(error, Refused):
         return error.message
     name = f" {error.workflow_id}" if error.workflow_id else ""
-    return f"Workflow{name} submit failed: {error.message}"
+    return f"Workflow{name} {error.request} failed: {error.message}"

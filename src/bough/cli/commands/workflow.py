@@ -38,7 +38,7 @@ from bough.cli.text.workflows import (
     render_query,
 )
 from bough.cli.watching import ALIVE, COMPLETED, WAITING, Watch
-from bough.errors import BoughError, NotFound
+from bough.errors import BoughError, NotFound, Refused
 
 if TYPE_CHECKING:
     from bough.api.common import Priority
@@ -133,7 +133,8 @@ def list_workflows(
 ) -> None:
     """List the newest workflows (default: only yours)."""
     asked = client()
-    if bool(users) + all_users + bool(filters.pop("mine")) > 1:
+    only_mine = bool(filters.pop("mine"))
+    if bool(users) + all_users + only_mine > 1:
         raise click.UsageError("--mine, --user and --all-users cannot be used together.")
     narrowed = any(filters[name] for name in filters if name not in ("waiting", "array"))
     waiting = bool(filters.pop("waiting"))
@@ -152,8 +153,10 @@ def list_workflows(
     found = list(_pages(asked, count, offset, pools, users, query))
     if order == "asc":
         found.reverse()
+    nothing = format_type == "text" and not (found or offset or only_mine)
+    others = nothing and _others_have_some(asked, pools, query)
     if not folded or offset:
-        echo(found, format_type, render_list, key="workflows")
+        echo(found, format_type, lambda each: render_list(each, others=others), key="workflows")
         return
     mine = {name: query[name] for name in ("all_users",) if name in query}
     limit = min(count, PAGE)
@@ -166,7 +169,15 @@ def list_workflows(
     if order == "asc":
         arrays.reverse()
     answer = {"workflows": found, "arrays": arrays}
-    echo(answer, format_type, lambda _: render_lists(found, arrays))
+    echo(answer, format_type, lambda _: render_lists(found, arrays, others=others))
+
+
+def _others_have_some(asked: Client, pools: tuple[str, ...], query: dict[str, Parameter]) -> bool:
+    """Whether a list of only the user's own leaves out what others have."""
+    if screen().osmo or query.get("all_users") is not False:
+        return False
+    wider = {name: query[name] for name in query if name not in ("all_users", "elements")}
+    return bool(asked.workflows.list(pools=pools, limit=1, query=wider).workflows)
 
 
 def _pages(
@@ -295,7 +306,11 @@ def update(name: str, pool: str | None, priority: Priority | None, format_type: 
     """
     if pool is None and priority is None:
         raise click.UsageError("Nothing to change: give --pool, --priority, or both.")
-    answer = client().workflows.update(name, pool=pool, priority=priority)
+    try:
+        answer = client().workflows.update(name, pool=pool, priority=priority)
+    except Refused as error:
+        error.request, error.workflow_id = "update", name
+        raise
     echo(answer, format_type, render_moved)
 
 

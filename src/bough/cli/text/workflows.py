@@ -55,9 +55,11 @@ def render_array(answer: ArrayDocument) -> str:
     return "\n".join([render_fields(fields), "", table, "", more])
 
 
-def render_lists(found: Sequence[WorkflowLine], arrays: Sequence[ArrayDocument]) -> str:
+def render_lists(
+    found: Sequence[WorkflowLine], arrays: Sequence[ArrayDocument], *, others: bool = False
+) -> str:
     """Workflows, then arrays, a line for each."""
-    parts = [render_list(found)] if found or not arrays else []
+    parts = [render_list(found, others=others)] if found or not arrays else []
     if arrays:
         header = ("Array", "Status", "Pool", "Priority", "Elements", "Waiting", "Running", "Failed")
         rows = [
@@ -77,8 +79,13 @@ def render_lists(found: Sequence[WorkflowLine], arrays: Sequence[ArrayDocument])
     return "\n\n".join(parts)
 
 
-def render_list(found: Sequence[WorkflowLine]) -> str:
-    """A line for each workflow: what it asks for, how long it runs or waits, and what for."""
+def render_list(found: Sequence[WorkflowLine], *, others: bool = False) -> str:
+    """A line for each workflow: what it asks for, how long it runs or waits, and what for.
+
+    others: other users have some, which were not asked for.
+    """
+    if not found and others:
+        return "You have no workflows to view; --all-users shows those of others."
     if not found:
         return "There are no workflows to view."
     if screen().osmo:

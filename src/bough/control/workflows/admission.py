@@ -18,6 +18,7 @@ from bough.model.gang import TopologyConstraint
 from bough.model.pool import OfferedNode, Platform, Pool, ResourceAssertion
 from bough.model.settings import WorkflowSettings
 from bough.model.subpool import Subpool, SubpoolStep, next_state
+from bough.model.words import counted
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, WorkflowSpec
 
 
@@ -105,17 +106,18 @@ def refuse(target: TargetPool, spec: WorkflowSpec, priority: Priority) -> None:
 def _size_fault(target: TargetPool, group: GroupSpec) -> str | None:
     """Each group is one gang, so it is the group that must fit, not their sum."""
     needed = needed_gpus(group)
+    asks = f"group {group.name} requires {counted(needed, 'GPU')}"
     advice = "Higher gpu counts must be submitted with LOW priority"
     if target.quota is not None and needed > target.quota:
         return (
-            f"Pool {target.name} has {target.quota} GPUs guaranteed for NORMAL/HIGH priority "
-            f"workflows and group {group.name} requires {needed} GPUs. {advice}"
+            f"Pool {target.name} has {counted(target.quota, 'GPU')} guaranteed for NORMAL/HIGH "
+            f"priority workflows and {asks}. {advice}"
         )
     limit = target.pool.user_gpu_limit
     if limit is not None and needed > limit:
         return (
-            f"Pool {target.pool.name} lets one user hold {limit} GPUs with NORMAL/HIGH priority "
-            f"workflows and group {group.name} requires {needed} GPUs. {advice}"
+            f"Pool {target.pool.name} lets one user hold {counted(limit, 'GPU')} with NORMAL/HIGH "
+            f"priority workflows and {asks}. {advice}"
         )
     return None
 
