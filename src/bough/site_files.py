@@ -21,7 +21,8 @@ def is_data_folder(names: Collection[str]) -> bool:
     """Whether a folder with these entries is a server's data folder.
 
     The server's key is always in it. One more file must be, as a project may have a `server-key`
-    of its own: the database and the other key may be elsewhere, but not the token.
+    of its own. So a folder is not recognised where database and key are elsewhere, by options, and
+    the token was deleted.
     """
     others = (ADMIN_TOKEN_FILE, DATABASE_FILE, KEY_FILE)
     return PRIVATE_FILE in names and any(each in names for each in others)
