@@ -116,7 +116,7 @@ def _be_first(root: str, group: Cgroup | None) -> None:
     """Move into the new root, start the program, and end with it."""
     try:
         if group is not None:
-            group.add(os.getpid())
+            group.join()
         syscalls.unshare(syscalls.CLONE_NEWIPC)
         syscalls.mount("proc", f"{root}/proc", "proc")
         for name in _SETTINGS:

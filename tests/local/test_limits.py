@@ -156,7 +156,8 @@ def test_what_starts_itself_again_and_again_is_killed(setup):
 
 
 def test_a_task_has_at_most_a_quarter_of_the_processes_that_there_can_be(tmp_path):
-    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "task-a").mkdir(parents=True)
+    (tmp_path / "own" / "task-a" / "pids.max").touch()
     (tmp_path / "own" / "pids.max").write_text("max\n")
     (tmp_path / "pids.max").write_text("400\n")
     setup = CgroupSetup({PIDS: str(tmp_path / "own")}, "bough-x")
@@ -363,6 +364,41 @@ def test_a_group_of_version_2_is_killed_at_once():
         assert -signal.SIGKILL == task.end()
         assert () == group.processes()
     finally:
+        assert group.remove()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_process_moves_itself_and_all_that_it_starts_then_into_a_group(version):
+    trees = [each for each in find_hierarchies() if each.unified == (version == 2)]
+    tree = next((each for each in trees if version == 2 or PIDS in each.controllers), None)
+    folder = tree.own / f"bough-test-{os.getpid()}" if tree is not None else None
+    try:
+        assert folder is not None
+        folder.mkdir()
+    except (AssertionError, OSError) as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(f"CONTROL GROUPS OF VERSION {version} CANNOT BE USED HERE: {error}")
+    group = Cgroup({PIDS: str(folder)})
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            group.join()
+            child = os.fork()
+            if child:
+                os.write(writing, f"{child}".encode())
+            signal.pause()
+        finally:
+            os._exit(1)
+    try:
+        os.close(writing)
+        child = int(os.read(reading, 100))
+        assert tuple(sorted((pid, child))) == group.processes()
+    finally:
+        os.close(reading)
+        assert group.kill()
+        os.waitpid(pid, 0)
         assert group.remove()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.sandbox.limits import INNER, Cgroup
+from bough.backends.local.sandbox.limits import INNER, Cgroup, join_group
 
 _PREFIX = "session-"
 _SWEEPS = 1_000
@@ -33,10 +33,10 @@ class SessionGroup(msgspec.Struct, frozen=True):
         for each in self.folders:
             Path(each).mkdir(exist_ok=True)
 
-    def add(self, pid: int) -> None:
-        """Move a process into the group, so that its future children are in it, too."""
+    def join(self) -> None:
+        """Move this process, which has one thread, into it, with all children that it will have."""
         for each in self.folders:
-            Path(each, "cgroup.procs").write_text(str(pid))
+            join_group(each)
 
     def end(self) -> None:
         """Kill all processes in it, and remove it."""

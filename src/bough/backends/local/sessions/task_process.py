@@ -153,7 +153,7 @@ def _be_between(
         process, number = _arrange((task.process, channel), wanted, ends)
         line = socket.socket(fileno=number)
         resource.setrlimit(resource.RLIMIT_NOFILE, task.limit)
-        group.add(os.getpid())
+        group.join()
         join_all(task._replace(process=process))
         command = os.fork()
         if command == 0:

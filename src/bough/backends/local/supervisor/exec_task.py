@@ -109,7 +109,7 @@ def _become(
         channel = _arrange(descriptors)
         resource.setrlimit(resource.RLIMIT_NOFILE, limit)
         if group is not None:
-            group.add(os.getpid())
+            group.join()
         if command.limits.processes is not None and (group is None or PIDS not in group.folders):
             _leave_processes_to_the_server()
         numbers = list(range(_CHANNEL + 1, len(descriptors) + 1))
