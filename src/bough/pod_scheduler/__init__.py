@@ -5,6 +5,7 @@ sent to the apiserver, and gangs that wait are told why. In reading order:
 
 scheduler      the whole process: waits for the Lease, leads, answers questions
 session        one term as leader: listen, plan, carry out, repeat
+pace           how long the loop pauses between two plans
 cluster        what the watches report, as a snapshot; unchanged objects keep their identity
 pod_view       pods as last reported, and what was decided about them since
 strangers      pods that belong to no gang: what they hold on each node
