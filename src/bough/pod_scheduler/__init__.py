@@ -20,6 +20,7 @@ workers        the threads with which binder, evictor and reporter send requests
 reporter       writes statuses, conditions and events when there is news
 sentences      the sentence that explains each gang
 status_text    conditions, counts and amounts in the form that status fields have
+queue_totals   what the gangs of each queue hold and ask for, for the status of Queues
 lease          which of several schedulers decides
 counters       the scheduler's own metrics
 listener       health, metrics and questions over HTTP
