@@ -9,6 +9,7 @@ pulse           whether the apiserver answers at all, even while watches are sil
 objects         pods, nodes and other objects, reduced to the fields that we use
 failures        a request that was refused, or that got no answer
 connections     a pool of connections, with limits on parallel requests and on time
+heads           heads of requests and answers, written and read
 access          where the apiserver is, which authority to trust, and our current credential
 kubeconfig      access from a kubeconfig file, or from a pod's own service account
 exec_plugin     credentials that another program prints

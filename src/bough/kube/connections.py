@@ -14,11 +14,12 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bough.kube.access import Access, KubeCredential
 from bough.kube.back_off import BackOff
 from bough.kube.failures import Busy, KubeRefused, Silent, Unreachable, read_refusal
+from bough.kube.heads import Answer, written_head
 
 #: How long an idle connection is kept; apiservers keep it for minutes, proxies not so long.
 IDLE_S = 30.0
@@ -114,9 +115,7 @@ class Connections:
             raise _refusal(response, body)
         return body
 
-    def _send(
-        self, request: Request, timeout_s: float
-    ) -> tuple[_Connection, http.client.HTTPResponse]:
+    def _send(self, request: Request, timeout_s: float) -> tuple[_Connection, Answer]:
         """Send a request; if the credential is refused, once more with a new one."""
         credential = self.access.credentials.credential()
         connection, response = self._send_as(request, credential, timeout_s)
@@ -128,7 +127,7 @@ class Connections:
 
     def _send_as(
         self, request: Request, credential: KubeCredential, timeout_s: float
-    ) -> tuple[_Connection, http.client.HTTPResponse]:
+    ) -> tuple[_Connection, Answer]:
         headers = {"Accept": "application/json", "User-Agent": "bough", **dict(request.headers)}
         if credential.token:
             headers["Authorization"] = f"Bearer {credential.token}"
@@ -176,7 +175,7 @@ class Connections:
             raise Unreachable(f"{self._where}: {_told(error)}", sent=False) from None
         return connection
 
-    def _rest(self, connection: _Connection, response: http.client.HTTPResponse) -> None:
+    def _rest(self, connection: _Connection, response: Answer) -> None:
         if not response.will_close:
             connection.rest()
             with self._lock:
@@ -185,9 +184,7 @@ class Connections:
                     return
         connection.close()
 
-    def _read(
-        self, connection: _Connection, response: http.client.HTTPResponse, timeout_s: float
-    ) -> bytes:
+    def _read(self, connection: _Connection, response: Answer, timeout_s: float) -> bytes:
         """The whole body, within the time limit, however slowly it trickles in."""
         until_s = time.monotonic() + timeout_s
         blocks: list[bytes] = []
@@ -205,7 +202,6 @@ class Connections:
             # read1 does not complain if the connection ends before the announced length.
             if response.length:
                 raise OSError("the connection ended in the middle of an answer")
-            # Nor does it mark the response as complete, without which the next request fails.
             response.close()
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(f"{self._where}: {_told(error)}", sent=True) from None
@@ -219,9 +215,7 @@ class Connections:
 class Stream:
     """An answer that is read as it arrives; another thread may call `close`."""
 
-    def __init__(
-        self, connection: _Connection, response: http.client.HTTPResponse, silence_s: float
-    ) -> None:
+    def __init__(self, connection: _Connection, response: Answer, silence_s: float) -> None:
         self._connection = connection
         self._response = response
         self._silence_s = silence_s
@@ -254,11 +248,12 @@ class _Connection(http.client.HTTPConnection):
     def __init__(self, access: Access, context: ssl.SSLContext | None, timeout_s: float) -> None:
         address = access.address
         port = address.port or (443 if address.scheme == "https" else 80)
-        super().__init__(address.hostname or "", port, timeout=timeout_s)
+        host = address.hostname or ""
+        super().__init__(host, port, timeout=timeout_s)
+        self._named = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._tls_name = access.tls_server_name
         self._context = context
         self._idle_since_s = 0.0
-        self._parts: list[bytes] = []
         #: Whether a request has been answered on it.
         self.used = False
 
@@ -269,19 +264,23 @@ class _Connection(http.client.HTTPConnection):
         if self._context is not None:
             self.sock = self._context.wrap_socket(self.sock, server_hostname=self._tls_name)
 
-    def ask(self, request: Request, headers: Mapping[str, str]) -> http.client.HTTPResponse:
-        """Send a request, and read the head of the answer."""
-        self._parts.clear()
-        self.request(request.method, request.target, request.body or None, dict(headers))
-        self.sock.sendall(b"".join(self._parts))
-        return self.getresponse()
+    def ask(self, request: Request, headers: Mapping[str, str]) -> Answer:
+        """Send a request, and read the head of the answer.
 
-    def send(self, data: Any) -> None:
-        """Hold back the head until the body is there as well.
-
-        Sent in one piece they cost one system call, and wake the apiserver once.
+        Head and body are sent in one piece: one system call, and the apiserver is woken once.
         """
-        self._parts.append(data)
+        body = request.body
+        writes = request.method not in _SAFE
+        length = len(body) if body or writes else None
+        head = written_head(request.method, request.target, self._named, headers, length)
+        self.sock.sendall(head + body)
+        answer = Answer(self.sock, method=request.method)
+        try:
+            answer.begin()
+        except BaseException:
+            answer.close()
+            raise
+        return answer
 
     def settimeout(self, seconds: float) -> None:
         """How long to wait for the next bytes."""
@@ -323,9 +322,9 @@ def _notice_silence(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000)
 
 
-def _refusal(response: http.client.HTTPResponse, body: bytes) -> KubeRefused:
+def _refusal(response: Answer, body: bytes) -> KubeRefused:
     refusal = read_refusal(response.status, body)
-    after = response.getheader("Retry-After", "")
+    after = response.fields.get("retry-after", "")
     refusal.retry_after_s = float(after) if after.isdigit() else None
     return refusal
 

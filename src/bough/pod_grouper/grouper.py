@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from bough.errors import BoughError
@@ -107,7 +108,12 @@ class Grouper:
     def hear(self, kind: Kind[Any], heard: Heard) -> None:
         """Take in an event or a list of pods or PodGroups; from any thread."""
         if kind is PODS:
-            self._put(lambda: self._hear(heard, self._pods, self._put_pod, self._remove_pod))
+            what = partial(self._hear, heard, self._pods, self._put_pod, self._remove_pod)
+            if _is_plain(heard):
+                # Not worth waking the loop, which comes by within a second.
+                self._inbox.append(what)
+            else:
+                self._put(what)
         elif kind is POD_GROUPS:
             self._put(lambda: self._hear(heard, self._groups, self._put_group, self._remove_group))
 
@@ -379,3 +385,10 @@ class Grouper:
 def _key(written: Any) -> Key:
     metadata = written.metadata
     return metadata.namespace or "", metadata.name
+
+
+def _is_plain(heard: Heard) -> bool:
+    """Whether it is about a pod without owners, of which no PodGroup is made."""
+    if isinstance(heard, Relisted) or heard.kind is WatchEventKind.DELETED:
+        return False
+    return heard.kind is WatchEventKind.BOOKMARK or not heard.object.metadata.owner_references

@@ -5,6 +5,7 @@ sent to the apiserver, and gangs that wait are told why. In reading order:
 
 scheduler      the whole process: waits for the Lease, leads, answers questions
 session        one term as leader: listen, plan, carry out, repeat
+pace           how long the loop pauses between two plans
 cluster        what the watches report, as a snapshot; unchanged objects keep their identity
 pod_view       pods as last reported, and what was decided about them since
 strangers      pods that belong to no gang: what they hold on each node
@@ -19,6 +20,7 @@ workers        the threads with which binder, evictor and reporter send requests
 reporter       writes statuses, conditions and events when there is news
 sentences      the sentence that explains each gang
 status_text    conditions, counts and amounts in the form that status fields have
+queue_totals   what the gangs of each queue hold and ask for, for the status of Queues
 lease          which of several schedulers decides
 counters       the scheduler's own metrics
 listener       health, metrics and questions over HTTP

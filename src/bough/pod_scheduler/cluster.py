@@ -6,7 +6,6 @@ change stay the same objects from one snapshot to the next, so the core sees at 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -50,7 +49,7 @@ from bough.pod_scheduler.gang_maker import (
 )
 from bough.pod_scheduler.kueue_tree import DEFAULT_DOOR, KueueTree
 from bough.pod_scheduler.pod_view import PodView, SeenPod, holds_room
-from bough.pod_scheduler.snapshot_parts import NodeRow, QueueTree
+from bough.pod_scheduler.snapshot_parts import GangRow, NodeRow, QueueTree
 from bough.pod_scheduler.strangers import OTHERS, Strangers
 
 Heard = Relisted[Any] | WatchEvent[Any]
@@ -108,9 +107,11 @@ class ClusterView:
         self.gangs: dict[GangKey, Gang] = {}
         #: Gangs by the names that plans use.
         self.by_name: dict[str, GangKey] = {}
-        self._rows: dict[str, _Row] = {}
+        self._rows: dict[str, GangRow] = {}
         self._strangers = Strangers()
         self._touched: set[GangKey] = set()
+        #: Gangs that came, changed or went, or whose PodGroup was written; the reader clears it.
+        self.news: set[GangKey] = set()
         self._version = 0
         self._last: Snapshot | None = None
         put_group, remove_group = self._put_group, self._remove_group
@@ -326,6 +327,7 @@ class ClusterView:
             seen = seen._replace(group=before.group)
             same = (before.problems, before.door) == (seen.problems, seen.door)
         self.groups[name] = seen
+        self.news.add(GangKey(False, name))
         if not same:
             self._touch_group(name)
 
@@ -383,6 +385,7 @@ class ClusterView:
         after = self._make_alone(key) if key.alone else self._make_group(key, now_ms)
         if after == before:
             return
+        self.news.add(key)
         if before is not None:
             del self.gangs[key]
             if self.by_name.get(before.name) == key:
@@ -394,7 +397,7 @@ class ClusterView:
         if after is not None:
             self.gangs[key] = after
             self.by_name[after.name] = key
-            self._rows.setdefault(after.queue, _Row()).put(key, after)
+            self._rows.setdefault(after.queue, GangRow()).put(key, after)
             yield after.queue
 
     def _make_alone(self, key: GangKey) -> Gang | None:
@@ -464,31 +467,6 @@ class ClusterView:
             pod = self.pods.seen[name]
             if pod.ours:
                 yield self.pods.member(pod)
-
-
-class _Row:
-    """The gangs of one queue, in order."""
-
-    def __init__(self) -> None:
-        self.keys: list[GangKey] = []
-        self._gangs: list[Gang] = []
-        self._row: tuple[Gang, ...] | None = None
-
-    def put(self, key: GangKey, gang: Gang) -> None:
-        at = bisect_left(self.keys, key)
-        self.keys.insert(at, key)
-        self._gangs.insert(at, gang)
-        self._row = None
-
-    def remove(self, key: GangKey) -> None:
-        at = bisect_left(self.keys, key)
-        del self.keys[at], self._gangs[at]
-        self._row = None
-
-    def gangs(self) -> tuple[Gang, ...]:
-        if self._row is None:
-            self._row = tuple(self._gangs)
-        return self._row
 
 
 def _name(written: Any) -> str:

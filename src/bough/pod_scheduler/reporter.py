@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from bough.core.cycle.memo import Memo
+from bough.core.cycle.waits import is_waiting
 from bough.errors import BoughError
 from bough.formats.live.objects import LivePodGroupStatus
 from bough.kube.client import KubeClient, Patch
@@ -31,6 +32,7 @@ from bough.pod_scheduler.gang_maker import STALE_ANNOTATION, SeenGroup
 from bough.pod_scheduler.kinds import COHORTS, EVENTS, PODS, QUEUES, group_at
 from bough.pod_scheduler.kueue_tree import KueueTree
 from bough.pod_scheduler.pod_view import SeenPod, split_name
+from bough.pod_scheduler.queue_totals import QueueTotals
 from bough.pod_scheduler.sentences import Sentences
 from bough.pod_scheduler.status_text import (
     Telling,
@@ -39,7 +41,6 @@ from bough.pod_scheduler.status_text import (
     is_told,
     native_status,
     no_group,
-    queue_statuses,
     said_reason,
     telling,
 )
@@ -94,11 +95,13 @@ class Reporter:
         # The first look waits for bindings as well.
         self._looked_s = time.monotonic() - GANGS_EVERY_S
         self._queues_s = 0.0
-        self._seen: tuple[object, object] | None = None
+        self._totals = QueueTotals()
         #: For each waiting gang: the reason, and its sentence.
         self._known: dict[str, tuple[Wait, str]] = {}
         #: Gangs whose report the apiserver has in full.
         self._marks: dict[GangKey, _Mark] = {}
+        #: Gangs of which the next look may have news, though they stay what they are.
+        self._open: list[GangKey] = []
         #: By uid of a single pod: the reason in its last event.
         self._said: dict[str, str] = {}
         #: What we are not allowed to write; logged once.
@@ -142,14 +145,9 @@ class Reporter:
             self._tell_queues(view, snapshot)
             if view.kueue is not None:
                 self._tell_cohorts(view.kueue)
-        marks: dict[GangKey, _Mark] = {}
         with Sentences(decided, policy, memo, self._known) as sentences:
-            for key, gang in view.gangs.items():
-                told = sentences.of(gang, blocked_for)
-                if told is not None and self._tell_gang(view, key, gang, told, now_s):
-                    marks[key] = _Mark(gang, _status(view, key), told)
+            self._tell_gangs(view, sentences, blocked_for, now_s)
             self._known = sentences.told
-        self._marks = marks
         for name, why in view.broken.items():
             key = GangKey(False, name)
             self._tell_gang(view, key, None, telling("invalid", why, waits=True), now_s)
@@ -159,6 +157,34 @@ class Reporter:
         self._tell_nominated(view, decided[1], now_s)
 
     # What is reported
+
+    def _tell_gangs(
+        self,
+        view: ClusterView,
+        sentences: Sentences,
+        blocked_for: Callable[[str], str],
+        now_s: float,
+    ) -> None:
+        """Report what is new about all gangs.
+
+        One that wants nothing, and of which the apiserver has all, is looked at again only when it,
+        or its PodGroup, is not what it was: no plan changes what is told of it.
+        """
+        planned = filter(None, map(view.by_name.get, sorted(sentences.apart)))
+        due = dict.fromkeys((*self._open, *sorted(view.news), *planned))
+        view.news.clear()
+        self._open = []
+        for key in due:
+            gang = view.gangs.get(key)
+            told = None if gang is None else sentences.of(gang, blocked_for)
+            if gang is None:
+                self._marks.pop(key, None)
+            elif told is not None and self._tell_gang(view, key, gang, told, now_s):
+                self._marks[key] = _Mark(gang, _status(view, key), told)
+                if is_waiting(gang):
+                    self._open.append(key)
+            else:
+                self._open.append(key)
 
     def _tell_gang(
         self, view: ClusterView, key: GangKey, gang: Gang | None, told: Telling, now_s: float
@@ -270,7 +296,7 @@ class Reporter:
         self._put(f"event/{own_name}", _Write(EVENTS, "", namespace, event))
 
     def _tell_queues(self, view: ClusterView, snapshot: Snapshot) -> None:
-        for name, status in queue_statuses(snapshot, view.queues.queues).items():
+        for name, status in self._totals.statuses(snapshot, view.queues.queues).items():
             sent = self._sent.get(f"queue/{name}")
             if sent is None or sent[0] != status:
                 self._put(f"queue/{name}", _Write(QUEUES, name, "", {"status": status}))

@@ -36,6 +36,8 @@ class Sentences:
         self._waits = Waits(snapshot, policy, plan)
         self._nominated = {each.workload for each in plan.nominations}
         self._bound = {each.workload for each in plan.binds}
+        #: The gangs of which the plan says something by itself.
+        self.apart = self._waits.apart | self._nominated | self._bound
         self._known = known
         self._cycle = ExplainedCycle(snapshot, policy, memo)
         self._made = 0

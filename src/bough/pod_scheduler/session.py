@@ -39,17 +39,13 @@ from bough.pod_scheduler.decisions import Batch, PlacedPod, Unfinished, standing
 from bough.pod_scheduler.evictor import Ending, EndResult, Evictor
 from bough.pod_scheduler.kinds import ECHOING, WATCHED, WATCHED_WITH_KUEUE
 from bough.pod_scheduler.lease import LeaseHolder
+from bough.pod_scheduler.pace import Pace
 from bough.pod_scheduler.records import Course, DecisionRecords, RecordResult, RecordWrite
 from bough.pod_scheduler.reporter import Reporter
 
 LOG = logging.getLogger(__name__)
 #: How often to plan without an event: minimum runtimes and grace periods end without one.
 TICK_S = 1.0
-#: After a cycle the loop sleeps for the CPU time that the cycle took, within these bounds.
-SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.5
-#: The shortest pause while pods are being bound: most events then only confirm the binds. The more
-#: pods wait for their bind, the longer, as what is decided now is bound after them.
-BINDING_PAUSE_S, LONGEST_BINDING_PAUSE_S, PAUSE_FOR_EACH_S = 0.05, 0.25, 0.0005
 #: How long no plan is made at most while all that is heard is that pods were bound.
 LONGEST_REST_S = 10.0
 #: How long a pod that could not be bound keeps its place: by then the watch has shown why, or, if
@@ -126,6 +122,7 @@ class Session:
         #: When the last plan was made, whether anything is left to decide after it, and whether
         #: something was heard since that a plan may depend on.
         self._planned_s, self._settled, self._news = 0.0, False, True
+        self._pace = Pace()
         #: When the loop last made progress.
         self.beat_s = time.monotonic()
 
@@ -200,8 +197,8 @@ class Session:
                     self._record()
                 else:
                     self._cycle()
-            pause_s = time.thread_time() - started_s
-            stopping.wait(min(max(pause_s, self._least_pause_s()), LONGEST_PAUSE_S))
+            used_s = time.thread_time() - started_s
+            stopping.wait(self._pace.pause_s(used_s, self._binder.waiting))
             self._bell.wait(TICK_S)
             self._bell.clear()
 
@@ -209,12 +206,6 @@ class Session:
         """Whether another plan can wait: nothing waits, and all news is that pods were bound."""
         settled = self._settled and not (self._news or self._kept) and self._binder.waiting > 0
         return settled and time.monotonic() - self._planned_s < LONGEST_REST_S
-
-    def _least_pause_s(self) -> float:
-        waiting = self._binder.waiting
-        if not waiting:
-            return SHORTEST_PAUSE_S
-        return min(max(BINDING_PAUSE_S, PAUSE_FOR_EACH_S * waiting), LONGEST_BINDING_PAUSE_S)
 
     def _cycle(self) -> None:
         self._planned_s = time.monotonic()
@@ -224,6 +215,7 @@ class Session:
         snapshot = self.view.take(_now_ms(), self.progress)
         decided = plan(snapshot, self._settings.policy, self.memo)
         self._counters.planned(time.perf_counter() - started_s, decided)
+        self._pace.planned(decided)
         self.decided = (snapshot, decided)
         self._settled = not (decided.waits or decided.evictions or decided.nominations)
         self._carry_out(decided)

@@ -1,4 +1,4 @@
-"""Nodes and Queues in the form that a snapshot has, rebuilt only where they changed."""
+"""Nodes, gangs and Queues in the form that a snapshot has, rebuilt only where they changed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from bough.formats.live.nodes import live_node
 from bough.formats.live.objects import LiveNode, LiveQueue
 from bough.model.cluster import Node
 from bough.model.fairqueue import FairQueue, QueueObstacleKind
+from bough.model.gang import Gang
 from bough.model.workload import Flavor, LocalQueue
 
 
@@ -59,6 +60,34 @@ class NodeRow:
     def _count(self, node: Node, sign: int) -> None:
         for resource, amount in capacity_of((node,)).items():
             self.capacity[resource] += sign * amount
+
+
+class GangRow:
+    """The gangs of one queue, in the order of their keys; the same object while none changes."""
+
+    def __init__(self) -> None:
+        self.keys: list[tuple[bool, str]] = []
+        self._gangs: list[Gang] = []
+        self._row: tuple[Gang, ...] | None = None
+
+    def put(self, key: tuple[bool, str], gang: Gang) -> None:
+        """Add a gang."""
+        at = bisect_left(self.keys, key)
+        self.keys.insert(at, key)
+        self._gangs.insert(at, gang)
+        self._row = None
+
+    def remove(self, key: tuple[bool, str]) -> None:
+        """Take a gang out."""
+        at = bisect_left(self.keys, key)
+        del self.keys[at], self._gangs[at]
+        self._row = None
+
+    def gangs(self) -> tuple[Gang, ...]:
+        """All of them."""
+        if self._row is None:
+            self._row = tuple(self._gangs)
+        return self._row
 
 
 class QueueTree:

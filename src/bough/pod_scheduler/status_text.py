@@ -1,4 +1,4 @@
-"""What the status of gangs and queues says: conditions, counts and amounts."""
+"""What the status of gangs says: conditions, counts and amounts."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from typing import Any, NamedTuple
 
 from bough.core.gang.predicate import is_complete
 from bough.core.gang.tree import GangTree
-from bough.formats.kubernetes.pods import CPU, GPU, MEMORY
 from bough.formats.live.objects import LivePodGroupStatus
-from bough.model.cluster import Resources
-from bough.model.fairqueue import FairQueue
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.reason import WaitReason
-from bough.model.snapshot import Snapshot
+from bough.pod_scheduler.queue_totals import Total
 
 #: The condition of a PodGroup that says whether it has what it needs.
 SCHEDULED = "Scheduled"
@@ -143,52 +140,7 @@ def _condition(kind: str, status: bool, reason: str, message: str) -> dict[str, 
 
 def amounts(pods: Iterable[Pod]) -> dict[str, str]:
     """What pods ask for in total, as quantities."""
-    return _written(_total(pod.requests for pod in pods))
-
-
-def queue_statuses(snapshot: Snapshot, queues: dict[str, FairQueue]) -> dict[str, dict[str, Any]]:
-    """For each Queue: what it and all queues below it use and ask for."""
-    held: dict[str, list[Resources]] = {name: [] for name in queues}
-    guaranteed: dict[str, list[Resources]] = {name: [] for name in queues}
-    asked: dict[str, list[Resources]] = {name: [] for name in queues}
-    for queue, row in snapshot.gangs.items():
-        if queue not in queues:
-            continue
-        running = [pod for gang in row for pod in gang.pods if pod.state is PodState.RUNNING]
-        firm = [
-            pod.requests
-            for gang in row
-            if not gang.preemptible
-            for pod in gang.pods
-            if pod.state is PodState.RUNNING
-        ]
-        waiting = [pod for gang in row for pod in gang.pods if pod.state is PodState.PENDING]
-        for name in _path(queue, queues):
-            held[name] += [pod.requests for pod in running]
-            guaranteed[name] += firm
-            asked[name] += [pod.requests for pod in (*running, *waiting)]
-    children: dict[str, list[str]] = {}
-    for name in sorted(queues):
-        children.setdefault(queues[name].parent or "", []).append(name)
-    return {
-        name: {
-            "childQueues": children.get(name, []),
-            "allocated": _written(_total(held[name])),
-            "allocatedNonPreemptible": _written(_total(guaranteed[name])),
-            "requested": _written(_total(asked[name])),
-        }
-        for name in queues
-    }
-
-
-def _path(name: str, queues: dict[str, FairQueue]) -> Iterable[str]:
-    """A queue and those above it that exist; in a cycle, each queue once."""
-    seen: dict[str, None] = {}
-    at: str | None = name
-    while at is not None and at in queues and at not in seen:
-        seen[at] = None
-        at = queues[at].parent
-    return seen
+    return Total.of(pods).written()
 
 
 def _counts(pods: Iterable[Pod]) -> dict[str, int]:
@@ -225,16 +177,3 @@ def _kai_conditions(told: Telling, now: str) -> list[dict[str, Any]]:
             "reasons": [reason],
         }
     ]
-
-
-def _total(requests: Iterable[Resources]) -> dict[str, int]:
-    total = {GPU: 0, CPU: 0, MEMORY: 0}
-    for each in requests:
-        total[GPU] += each.gpus
-        total[CPU] += each.cpu_milli
-        total[MEMORY] += each.memory_bytes
-    return total
-
-
-def _written(total: dict[str, int]) -> dict[str, str]:
-    return {GPU: str(total[GPU]), CPU: f"{total[CPU]}m", MEMORY: str(total[MEMORY])}
