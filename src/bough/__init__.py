@@ -8,7 +8,7 @@ Nothing is imported here before it is asked for, so that the command line starts
     store          tables and queries, on SQLite or PostgreSQL
     control        use cases, and the scheduler's loop
     backends       what runs tasks: processes of this machine, pods of a cluster
-    stores         object stores, as URLs name them
+    object_stores  object stores, as URLs name them
     server         HTTP over the use cases; where everything is put together
     api            requests and answers of the server, for all sides
     client         the Python client

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from bough.errors import Forbidden, Invalid, NotFound, Unavailable
 from bough.model.cluster import Resources
-from bough.model.past import HistoryPlace
+from bough.model.past_workflow import HistoryPlace
 from bough.model.task_template import InputSpec, TaskTemplate
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, Workflow, WorkflowSpec
 from bough.store import archive as archive_store

@@ -35,7 +35,7 @@ What a server keeps
 - workflow: workflows, arrays of them, groups and tasks
 - labels: the policy for labels of workflows, and how they are asked for
 - array: how often a workflow is there, and what differs
-- past: finished workflows, everything about each in one value
+- past_workflow: finished workflows, everything about each in one value
 - task_template: what a task is made of where it runs
 - transitions: the statuses of tasks, groups and workflows
 - pool: pools and what is configured for them
@@ -43,11 +43,11 @@ What a server keeps
 - pod_placement: which nodes tasks select, and which taints they tolerate
 - names: names of pools, subpools and queues
 - access: users, roles and what they allow
-- record: audit, history and events
+- change_record: audit, history and events
 - node_test: tests of nodes by schedule
 - notification: what users are told outside of the server, and where that may go
 - settings: settings that can be changed while it runs
-- usage: what was held, and for how long
+- usage_stretch: what was held, and for how long
 - backend: the protocol of backends
 - pool_data: files that live with a pool, and the protocol of what keeps them
 - object_store: object stores that URLs name, and the credentials that open them

@@ -14,27 +14,27 @@ from litestar.routes import BaseRoute, HTTPRoute
 from bough.control.records.event_stream import Recent
 from bough.control.scheduling.explanation import Explainer
 from bough.errors import Invalid
-from bough.server import failures
+from bough.server import error_answers
+from bough.server.answer_cache import KeptAnswers
 from bough.server.authenticator import Authenticator, Visit
 from bough.server.awaited_submissions import AwaitedSubmissions
-from bough.server.declare import BINARY
-from bough.server.kept_answers import KeptAnswers
 from bough.server.loop_view import LoopView
 from bough.server.metrics import Gauges
 from bough.server.permissions import Permit, guard, permit_of
+from bough.server.route_declaration import BINARY
 from bough.server.routes import (
     apps,
     backend_tests,
     cohorts,
     configs,
     data,
-    history,
+    history_export,
     kube,
     log_upload,
     nodes,
     people,
-    personal,
     pools,
+    profile_and_credentials,
     records,
     results,
     sessions,
@@ -60,12 +60,12 @@ DECLARED = tuple(
         cohorts,
         configs,
         data,
-        history,
+        history_export,
         kube,
         log_upload,
         nodes,
         people,
-        personal,
+        profile_and_credentials,
         pools,
         records,
         results,
@@ -98,7 +98,7 @@ def make_application(
         route_handlers=[each.make() for each in DECLARED],
         guards=[guard],
         before_request=_check_body,
-        exception_handlers=failures.handlers(),
+        exception_handlers=error_answers.handlers(),
         openapi_config=_description(),
         request_max_body_size=maximum_body_bytes,
         logging_config=None,

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bough.model.record import StoredEvent
+from bough.model.change_record import StoredEvent
 from bough.store.rows import read_all
 from bough.store.schema import EVENTS
 

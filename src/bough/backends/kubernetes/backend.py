@@ -28,11 +28,11 @@ from bough.backends.kubernetes.pod_view import TASK_CONTAINER, PodSight
 from bough.backends.kubernetes.pod_writer import PodWriter
 from bough.backends.kubernetes.work_queue import WorkQueue
 from bough.errors import NotLeading, Unavailable
+from bough.kube.apiserver_liveness import Pulse
 from bough.kube.client import KubeClient
 from bough.kube.decoding import WatchEvent, WatchEventKind
 from bough.kube.failures import KubeFailure
 from bough.kube.objects import NODES, PODS, KubeNode, KubePod
-from bough.kube.pulse import Pulse
 from bough.kube.watching import Follower, Relisted
 from bough.model.backend import (
     Launch,

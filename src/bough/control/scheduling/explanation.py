@@ -24,8 +24,8 @@ from bough.control.workflows.preemptions import PreemptionRecord
 from bough.control.workflows.query import Why, WorkflowView
 from bough.model.access import Action, Actor
 from bough.model.workflow import QUEUED, Group, Task, TaskStatus, Workflow
+from bough.store import change_records as record_store
 from bough.store import nodes as node_store
-from bough.store import records as record_store
 
 #: How many groups or nodes a sentence names.
 NAMED = 3

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import audit, audit_entry
 from bough.control.config.settings import read_workflow_settings
-from bough.control.kept import read_setup
 from bough.control.people.access import authorise, resource_of
-from bough.control.recording import audit, audit_entry
+from bough.control.setup_cache import read_setup
 from bough.control.site import Site
 from bough.control.workflows import predecessors, query
 from bough.control.workflows.admission import TargetPool
@@ -26,7 +26,7 @@ from bough.control.workflows.target_pool import find_target
 from bough.errors import BoughError, Invalid, NotFound, NotLeading
 from bough.model.access import Action, Actor
 from bough.model.array import PLACEHOLDER
-from bough.model.record import EventKind, StoredEvent
+from bough.model.change_record import EventKind, StoredEvent
 from bough.model.workflow import (
     Group,
     GroupSpec,
@@ -37,9 +37,9 @@ from bough.model.workflow import (
     WorkflowStatus,
 )
 from bough.store import arrays as array_store
+from bough.store import change_records as record_store
 from bough.store import pools as pool_store
 from bough.store import predecessors as predecessor_store
-from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 from bough.store.database import again_if_given_up

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
+from bough.control.change_recording import audit
 from bough.control.people.access import authorise, require_pool, resource_of
 from bough.control.pools.data_space import data_space
-from bough.control.recording import audit
 from bough.control.site import Site
 from bough.control.workflows.whereabouts import find_elsewhere, place_of
 from bough.errors import Conflict, Invalid, NotFound

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import audit
 from bough.control.fields import check_tags
 from bough.control.people.access import allows, authorise, resource_of
 from bough.control.pools import subpool_drain
 from bough.control.pools.pool_config import offline_reason
-from bough.control.recording import audit
 from bough.control.site import Site
 from bough.control.workflows import predecessors
 from bough.control.workflows.archive import Archived, missing, read_archived
@@ -26,18 +26,18 @@ from bough.errors import Forbidden, Invalid, NotFound
 from bough.formats.workflow.array import element_text
 from bough.model.access import Action, Actor
 from bough.model.app import App
+from bough.model.change_record import StoredEvent
 from bough.model.pool import CancelRule
-from bough.model.record import StoredEvent
 from bough.model.subpool import Subpool
 from bough.model.transitions import TaskEvent
 from bough.model.workflow import Group, Task, TaskStatus, Workflow, WorkflowStatus
 from bough.store import apps as app_store
 from bough.store import arrays as array_store
+from bough.store import change_records as record_store
 from bough.store import event_order
 from bough.store import nodes as node_store
 from bough.store import pools as pool_store
 from bough.store import predecessors as predecessor_store
-from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 from bough.store.tasks import WorkflowDemand

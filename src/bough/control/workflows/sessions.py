@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import audit
 from bough.control.people.access import allows, authorise, resource_of
-from bough.control.recording import audit
 from bough.control.site import Site
 from bough.control.workflows.archive import missing
 from bough.control.workflows.whereabouts import find_elsewhere, place_of

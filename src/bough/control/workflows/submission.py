@@ -12,11 +12,11 @@ from functools import partial
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import audit_entry
 from bough.control.config.label_policy import label_warnings, refuse_labels
 from bough.control.joined_submissions import Draft
-from bough.control.kept import Setup
 from bough.control.pools.pool_config import offline_reason, status_of
-from bough.control.recording import audit_entry
+from bough.control.setup_cache import Setup
 from bough.control.site import Site
 from bough.control.workflows import admission, arrays, predecessors
 from bough.control.workflows.abilities import check_abilities
@@ -35,8 +35,8 @@ from bough.control.workflows.submit_warnings import cautions, most_needed
 from bough.control.workflows.target_pool import authorise_target, draw_number, enter
 from bough.errors import BoughError, Conflict, Refused, Unavailable
 from bough.model.access import Action, Actor
+from bough.model.change_record import EventKind, StoredEvent
 from bough.model.pool import BackendRecord, DefaultLimits, Pool, PoolStatus
-from bough.model.record import EventKind, StoredEvent
 from bough.model.settings import WorkflowSettings
 from bough.model.workflow import (
     Priority,

@@ -14,7 +14,7 @@ from bough.control.scheduling import tree_export
 from bough.errors import NotFound
 from bough.formats.kueue.write_quota import write_organisation
 from bough.model.access import Action
-from bough.server.declare import Visit, caller, route
+from bough.server.route_declaration import Visit, caller, route
 
 _KAI, _KUEUE = "kai", "kueue"
 

@@ -18,16 +18,24 @@ from bough.api.configs import (
 )
 from bough.api.kube_answers import ClusterDrift, DriftAnswer, RepairLine
 from bough.api.people import PutRole, PutRoles, RoleAnswer, RolePolicy
+from bough.control.change_recording import Note, differences
 from bough.control.people import users
-from bough.control.recording import Note, differences
-from bough.control.records import history
+from bough.control.records import change_history
 from bough.control.scheduling import cluster_queues
 from bough.errors import Invalid, NotFound
 from bough.model.access import Action, Effect, Role, Statement
-from bough.model.record import AuditEntry, ConfigType, Revision
-from bough.server.declare import Limit, Number, Offset, OptionalNumber, Visit, caller, route
-from bough.server.documents import config_revision, field_difference
+from bough.model.change_record import AuditEntry, ConfigType, Revision
+from bough.server.route_declaration import (
+    Limit,
+    Number,
+    Offset,
+    OptionalNumber,
+    Visit,
+    caller,
+    route,
+)
 from bough.server.values import read_note, read_time_ms, time_text
+from bough.server.workflow_documents import config_revision, field_difference
 
 
 @route("GET", "/api/configs/role", Action.ROLE_READ)
@@ -91,11 +99,11 @@ def config_history(
     at_ms = read_time_ms("at_timestamp", at_timestamp)
     found: Sequence[Revision] = ()
     if at_ms is not None:
-        found = history.revisions_at(site, actor, at_ms, types)
+        found = change_history.revisions_at(site, actor, at_ms, types)
     elif revision is not None:
-        found = history.find_revisions(site, actor, revision, types=types, name=name)
+        found = change_history.find_revisions(site, actor, revision, types=types, name=name)
     else:
-        found = history.list_revisions(
+        found = change_history.list_revisions(
             site,
             actor,
             types=types,
@@ -114,8 +122,8 @@ def config_diff(
     """Two revisions of a config type, and how they differ."""
     site, actor = caller(request)
     kind = _config_type(config_type)
-    first = history.config_at(site, actor, kind, first_revision)
-    second = history.config_at(site, actor, kind, second_revision)
+    first = change_history.config_at(site, actor, kind, first_revision)
+    second = change_history.config_at(site, actor, kind, second_revision)
     found = [field_difference(each) for each in differences(first, second)]
     return ConfigDiff(kind, first_revision, second_revision, first, second, found)
 
@@ -127,17 +135,17 @@ def rollback(request: Visit, data: JSONBody[Rollback]) -> None:
     note = Note(data.description or f"rolled back to revision {data.revision}", tuple(data.tags))
     kind = _config_type(data.config_type)
     if kind is ConfigType.POOL:
-        history.rollback_pools(site, actor, data.revision, note)
+        change_history.rollback_pools(site, actor, data.revision, note)
     elif kind is ConfigType.WORKFLOW:
-        history.rollback_settings(site, actor, data.revision, note)
+        change_history.rollback_settings(site, actor, data.revision, note)
     elif kind is ConfigType.SERVICE:
-        history.rollback_service(site, actor, data.revision, note)
+        change_history.rollback_service(site, actor, data.revision, note)
     elif kind is ConfigType.POLICY:
-        history.rollback_policy(site, actor, data.revision, note)
-    elif kind in history.BY_NAME:
-        history.rollback_named(site, actor, kind, data.revision, note)
+        change_history.rollback_policy(site, actor, data.revision, note)
+    elif kind in change_history.BY_NAME:
+        change_history.rollback_named(site, actor, kind, data.revision, note)
     else:
-        known = f"POOL, WORKFLOW, SERVICE, POLICY, {', '.join(history.BY_NAME)}"
+        known = f"POOL, WORKFLOW, SERVICE, POLICY, {', '.join(change_history.BY_NAME)}"
         raise Invalid(f"Only {known} can be rolled back, not {kind}.")
 
 
@@ -153,7 +161,7 @@ def tag_revision(
     site, actor = caller(request)
     kind = _config_type(config_type)
     add, remove = data.set_tags or (), data.delete_tags or ()
-    history.tag_revision(site, actor, kind, revision, add, remove)
+    change_history.tag_revision(site, actor, kind, revision, add, remove)
 
 
 @route(
@@ -164,7 +172,7 @@ def tag_revision(
 def remove_revision(request: Visit, config_type: FromPath[str], revision: FromPath[int]) -> None:
     """Delete a change from the history; not the latest of its type, nor one of a subpool."""
     site, actor = caller(request)
-    history.remove_revision(site, actor, _config_type(config_type), revision)
+    change_history.remove_revision(site, actor, _config_type(config_type), revision)
 
 
 @route("GET", "/api/audit", Action.AUDIT_READ)
@@ -177,7 +185,9 @@ def list_audit(
 ) -> AuditPage:
     """Who changed what, newest first; with `before`, only entries with a lower number."""
     site, actor = caller(request)
-    found = history.list_audit(site, actor, subject=subject, who=user, before=before, limit=limit)
+    found = change_history.list_audit(
+        site, actor, subject=subject, who=user, before=before, limit=limit
+    )
     return AuditPage([_audit_line(each) for each in found])
 
 

@@ -29,7 +29,6 @@ from bough.server.sessions import (
     Sessions,
 )
 from bough.server.tally import Tally
-from bough.server.workers.hands import ForSession, give
 from bough.server.workers.messages import (
     FindSession,
     MakeOffer,
@@ -41,6 +40,7 @@ from bough.server.workers.messages import (
     TakeOffer,
     Whereabouts,
 )
+from bough.server.workers.passed_connections import ForSession, give
 from bough.server.workers.server_link import ServerLink
 
 #: How long the server may take to answer, and how often it is asked for a key.

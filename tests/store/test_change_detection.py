@@ -12,7 +12,7 @@ from bough.control.people import users
 from bough.errors import Conflict, Unavailable
 from bough.store import Store
 from bough.store import settings as setting_store
-from bough.store.moments import Moment, PostgresMoments
+from bough.store.change_detection import Moment, PostgresMoments
 from tests.warm import Program
 
 pytestmark = pytest.mark.postgresql

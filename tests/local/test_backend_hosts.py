@@ -19,7 +19,7 @@ from bough.backends.local.sandbox.sandbox import choose_sandbox
 from bough.errors import BoughError
 from bough.model.backend import Launch, Sight, Start
 from bough.model.task_template import CredentialUse, FileSpec, InputSpec, OutputSpec, TaskTemplate
-from bough.server.hosting import open_hosts
+from bough.server.backend_hosts import open_hosts
 from bough.server.settings import TASK_USER, Settings
 from tests.local.bench import now_ms, until
 from tests.local.plain_account import PLAIN, as_plain_account

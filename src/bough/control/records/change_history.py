@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from bough.control.change_recording import NO_NOTE, Note, audit, differences
 from bough.control.config import (
     backend_tests,
     group_templates,
@@ -20,16 +21,15 @@ from bough.control.fields import check_tags
 from bough.control.people.access import authorise
 from bough.control.pools import pools
 from bough.control.pools.pools import PoolChange
-from bough.control.recording import NO_NOTE, Note, audit, differences
 from bough.control.records.event_stream import visible
 from bough.control.site import Site
 from bough.errors import Conflict, NotFound
 from bough.model.access import Action, Actor
+from bough.model.change_record import AuditEntry, ConfigType, Difference, Revision, StoredEvent
 from bough.model.pool import Json
-from bough.model.record import AuditEntry, ConfigType, Difference, Revision, StoredEvent
 from bough.model.settings import WorkflowSettings
+from bough.store import change_records as record_store
 from bough.store import event_order
-from bough.store import records as record_store
 
 #: How many revisions are looked at together.
 AT_ONCE = 100

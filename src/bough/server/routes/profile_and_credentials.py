@@ -16,7 +16,7 @@ from bough.api.people import (
 from bough.control.people import credentials, profiles
 from bough.errors import Invalid
 from bough.model.access import Action, Credential, CredentialType, Profile
-from bough.server.declare import Visit, caller, route
+from bough.server.route_declaration import Visit, caller, route
 from bough.server.values import expiry_text, time_text
 
 _PROFILE = "/api/profile/settings"

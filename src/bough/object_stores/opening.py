@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from bough.model.object_store import AZURE, GS, StoreCredential, StoreUrl
-from bough.stores.failures import StoreFailed
-from bough.stores.s3_requests import S3Requests
+from bough.object_stores.failures import StoreFailed
+from bough.object_stores.s3_requests import S3Requests
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from litestar.params import FromQuery, JSONBody
 
-from bough.api.history import DropHistory, DroppedHistory, HistoryPage
+from bough.api.history_export import DropHistory, DroppedHistory, HistoryPage
 from bough.control.workflows import history_export
 from bough.errors import Invalid
 from bough.model.access import Action
-from bough.model.past import HistoryPlace
-from bough.server.declare import MAXIMUM_NUMBER, Limit, Visit, caller, route
+from bough.model.past_workflow import HistoryPlace
+from bough.server.route_declaration import MAXIMUM_NUMBER, Limit, Visit, caller, route
 from bough.server.values import read_moment_ms, time_text
 
 

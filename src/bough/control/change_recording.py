@@ -10,9 +10,7 @@ import sqlalchemy as sa
 
 from bough.control.site import Site
 from bough.model.access import Actor
-from bough.model.names import NodeId
-from bough.model.pool import Json
-from bough.model.record import (
+from bough.model.change_record import (
     SYSTEM,
     AuditEntry,
     ConfigType,
@@ -21,8 +19,10 @@ from bough.model.record import (
     Revision,
     StoredEvent,
 )
+from bough.model.names import NodeId
+from bough.model.pool import Json
 from bough.model.subpool import Subpool
-from bough.store import records
+from bough.store import change_records
 
 #: For what the server does by itself.
 SYSTEM_ACTOR = Actor(SYSTEM)
@@ -48,7 +48,7 @@ def audit(
     after: Any = None,
 ) -> None:
     """Record who changed what, from where, before and after."""
-    records.add_audit(connection, audit_entry(site, actor, action, subject, before, after))
+    change_records.add_audit(connection, audit_entry(site, actor, action, subject, before, after))
 
 
 def audit_entry(
@@ -77,7 +77,7 @@ def revise(
     note: Note = NO_NOTE,
 ) -> Revision:
     """Record the state of a configured object; `None`: it was deleted."""
-    last = records.last_revision(connection, config_type, name)
+    last = change_records.last_revision(connection, config_type, name)
     before = None if last is None else last.data
     # As it will be read again, so that only differences show.
     after = msgspec.json.decode(msgspec.json.encode(after))
@@ -92,7 +92,7 @@ def revise(
         data=after,
         differences=tuple(differences(before, after)),
     )
-    return records.add_revision(connection, revision)
+    return change_records.add_revision(connection, revision)
 
 
 def happen(
@@ -107,7 +107,7 @@ def happen(
 ) -> None:
     """Write an event, for followers."""
     event = StoredEvent(kind, site.clock.now_ms(), subject, pool, message, data)
-    records.add_events(connection, (event,))
+    change_records.add_events(connection, (event,))
 
 
 def node_happens(connection: sa.Connection, site: Site, node: NodeId, message: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import sqlalchemy as sa
 
-from bough.model.record import EventKind
+from bough.model.change_record import EventKind
 from bough.store.event_order import SETTLED
 from bough.store.schema import EVENTS
 

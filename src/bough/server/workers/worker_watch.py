@@ -9,11 +9,11 @@ import msgspec
 
 from bough.server.child_watch import Child, ChildWatch
 from bough.server.process_line import Failed
-from bough.server.workers.desk import Caller, Desk
 from bough.server.workers.dispatch import Dispatcher
-from bough.server.workers.hands import make_hands
 from bough.server.workers.messages import FROM_WORKER, Beat, FromWorker, Standing, WorkerReady
+from bough.server.workers.passed_connections import make_hands
 from bough.server.workers.shared_tally import SharedTally
+from bough.server.workers.worker_requests import Caller, Desk
 
 _MODULE = "bough.server.workers.worker_process"
 

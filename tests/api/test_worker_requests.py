@@ -19,7 +19,6 @@ from bough.server.process import put_together
 from bough.server.process_line import Failed, Line
 from bough.server.sessions import MOST_KEYS
 from bough.server.settings import Settings
-from bough.server.workers.desk import Caller, Desk
 from bough.server.workers.messages import (
     TO_WORKER,
     AskFigures,
@@ -38,6 +37,7 @@ from bough.server.workers.messages import (
     Turn,
     Whereabouts,
 )
+from bough.server.workers.worker_requests import Caller, Desk
 
 #: For a machine that is busy with other tests.
 PATIENCE_S = 60

@@ -16,7 +16,7 @@ from bough.control.scheduling.questions import Answers, Question
 from bough.control.site import Site
 from bough.model.backend import Backend
 from bough.server.loop_view import Counts
-from bough.server.thread_pulse import ThreadPulse
+from bough.server.thread_liveness import ThreadPulse
 from bough.store.notices import Notice, Notices
 
 LOG = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from bough.control.kept import Kept
+from bough.control.setup_cache import Kept
 from bough.server import permissions
 from bough.store import Store
 from bough.store import settings as setting_store
@@ -198,7 +198,7 @@ def test_who_sends_no_token_gets_no_list_that_was_kept(ann):
 
 
 def test_with_more_bytes_than_are_kept_the_oldest_make_room(ann, monkeypatch):
-    monkeypatch.setattr("bough.server.kept_answers.ALL_BYTES", 1)
+    monkeypatch.setattr("bough.server.answer_cache.ALL_BYTES", 1)
     for path in (LIST, POOLS, LIST):
         assert 200 == ann.ask("GET", path).status_code
     answers = ann.application.state.kept_answers

@@ -21,7 +21,7 @@ from bough.errors import BoughError, Unauthenticated
 from bough.server.authenticator import Visit, read_bearer
 from bough.server.client_versions import VERSION_HEADER
 from bough.server.concurrency_limits import part_of
-from bough.store.moments import Moment, Moments
+from bough.store.change_detection import Moment, Moments
 
 #: What all answers that are kept have together, in bytes, and the largest that is.
 ALL_BYTES = 32 << 20

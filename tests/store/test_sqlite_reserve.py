@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from bough.store import Store
 from bough.store.migration import upgrade
-from bough.store.reserve import keep_reserve
 from bough.store.schema import METADATA
+from bough.store.sqlite_reserve import keep_reserve
 
 SIZE = 1 << 20
 

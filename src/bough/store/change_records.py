@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from bough.model.record import (
+from bough.model.change_record import (
     AuditEntry,
     ConfigType,
     EventKind,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bough.errors import Unavailable
-from bough.store import file_turns
-from bough.store.file_turns import FileTurns
+from bough.store import sqlite_turns
+from bough.store.sqlite_turns import FileTurns
 
 #: For a machine that is busy with other tests.
 PATIENCE_S = 60
@@ -29,7 +29,7 @@ def test_one_that_has_just_written_waits_behind_one_that_waited(
     busy, patient = FileTurns(database), FileTurns(database)
     waits = threading.Event()
     written: list[str] = []
-    look = file_turns.sleep
+    look = sqlite_turns.sleep
 
     def sleep(seconds: float) -> None:
         waits.set()
@@ -41,7 +41,7 @@ def test_one_that_has_just_written_waits_behind_one_that_waited(
         patient.give_back()
 
     busy.take(PATIENCE_S)
-    monkeypatch.setattr(file_turns, "sleep", sleep)
+    monkeypatch.setattr(sqlite_turns, "sleep", sleep)
     thread = threading.Thread(target=write)
     thread.start()
     assert waits.wait(PATIENCE_S)

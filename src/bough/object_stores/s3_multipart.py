@@ -18,8 +18,8 @@ from typing import NamedTuple
 import msgspec
 
 from bough.disk import write_whole
-from bough.stores.failures import StoreFailed, reason
-from bough.stores.s3_requests import Answer, S3Requests
+from bough.object_stores.failures import StoreFailed, reason
+from bough.object_stores.s3_requests import Answer, S3Requests
 
 #: Smaller files are sent in one request.
 PART_BYTES = 16 << 20

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from bough.model.object_store import StoreCredential
-from bough.stores.failures import StoreFailed, reason
+from bough.object_stores.failures import StoreFailed, reason
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
 _TIMEOUT_S = 60.0

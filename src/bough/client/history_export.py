@@ -18,7 +18,7 @@ from typing import BinaryIO
 import msgspec
 
 from bough.api.common import Json
-from bough.api.history import (
+from bough.api.history_export import (
     DropHistory,
     DroppedHistory,
     HistoryEnd,

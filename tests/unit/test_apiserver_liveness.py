@@ -14,8 +14,8 @@ from bough.backends.kubernetes.backend import KubernetesBackend
 from bough.backends.kubernetes.options import KubernetesOptions
 from bough.errors import Unavailable
 from bough.kube.access import Access, FixedCredential, Text
+from bough.kube.apiserver_liveness import Pulse
 from bough.kube.client import KubeClient
-from bough.kube.pulse import Pulse
 from tests.kubernetes.pods import SITE
 from tests.scripted_apiserver import Exchange, ScriptedApiserver
 

@@ -20,9 +20,9 @@ from bough.control.workflows.predecessors import REASON as PREDECESSOR
 from bough.control.workflows.preemptions import PreemptionRecord
 from bough.control.workflows.query import WorkflowDemand, WorkflowView
 from bough.model.app import App
-from bough.model.record import Difference, Revision
+from bough.model.change_record import Difference, Revision
 from bough.model.workflow import Group, Task, TaskStatus, Workflow, WorkflowStatus
-from bough.server.declare import Visit
+from bough.server.route_declaration import Visit
 from bough.server.values import seconds_between, time_text
 
 

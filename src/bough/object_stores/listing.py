@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bough.model.object_store import StoreUrl
 from bough.model.pool_data import data_path_fault
-from bough.stores.failures import StoreFailed, telling
+from bough.object_stores.failures import StoreFailed, telling
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta

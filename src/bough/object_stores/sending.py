@@ -19,10 +19,10 @@ from typing import NamedTuple
 import msgspec
 
 from bough.model.object_store import StoreCredential, StoreUrl
-from bough.stores.failures import StoreFailed, telling
-from bough.stores.listing import iterate_objects, plain_etag
-from bough.stores.opening import do_all, open_store, s3_requests
-from bough.stores.s3_multipart import CHECKSUM, PART_BYTES, LargeFile, MultipartUpload
+from bough.object_stores.failures import StoreFailed, telling
+from bough.object_stores.listing import iterate_objects, plain_etag
+from bough.object_stores.opening import do_all, open_store, s3_requests
+from bough.object_stores.s3_multipart import CHECKSUM, PART_BYTES, LargeFile, MultipartUpload
 
 _AT_ONCE = 4
 _CHUNK = 4 << 20

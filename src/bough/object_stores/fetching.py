@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bough.model.object_store import StoreCredential, StoreUrl
-from bough.stores.failures import Damaged, StoreFailed, reason_of, telling
-from bough.stores.listing import StoreObject
-from bough.stores.opening import do_all, open_store, s3_requests
-from bough.stores.s3_multipart import CHECKSUM
+from bough.object_stores.failures import Damaged, StoreFailed, reason_of, telling
+from bough.object_stores.listing import StoreObject
+from bough.object_stores.opening import do_all, open_store, s3_requests
+from bough.object_stores.s3_multipart import CHECKSUM
 
 if TYPE_CHECKING:
     from obstore import GetOptions
