@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from bough.core.gang.tree import GangTree
 from bough.core.place.bits import mask_of
+from bough.core.place.domain_options import Spread
 from bough.core.place.domains import Domains
-from bough.core.place.index import Index
 from bough.core.place.neighbours import Neighbours
-from bough.core.place.options import Spread
+from bough.core.place.node_index import Index
 from bough.core.place.placer import Placer
 from bough.core.place.result import GangPlacement
 from bough.core.undo import UndoLog
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang, Pod, TopologyConstraint
-from bough.model.placement import PlacePolicy
+from bough.model.place_policy import PlacePolicy
 
 LEVELS = ("zone", "block", "rack")
 TOPOLOGY = Topology("wires", tuple(TopologyLevel(each) for each in LEVELS))

@@ -27,7 +27,7 @@ from bough.core.gang.tree import GangTree
 from bough.formats.yaml.fields import Fields
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang, Pod, PodState, TopologyConstraint
-from bough.model.gangrules import GangRules
+from bough.model.gang_rules import GangRules
 from bough.model.plan import Eviction, Plan
 from bough.model.policy import OSMO, Policy
 from bough.model.pool import GpuQuota, OfferedNode, Pool, PoolCohort

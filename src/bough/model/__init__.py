@@ -9,8 +9,8 @@ What is decided about
 - queue_tree: the queues that a cluster should have, and what was found there
 - admission: the rules of a queue
 - policy: how a cycle decides, and the presets
-- gangrules: the part of a policy that concerns gangs with pods
-- placement: the part that concerns places
+- gang_rules: the part of a policy that concerns gangs with pods
+- place_policy: the part that concerns places
 
 What is decided
 
@@ -23,8 +23,8 @@ What is decided
 
 As people write it
 
-- podgroup: PodGroups of KAI
-- fairqueue: Queues of KAI
+- pod_group: PodGroups of KAI
+- fair_queue: Queues of KAI
 - workload: Workloads, flavors and local queues of Kueue
 - organisation: all objects of Kueue together
 - problem: what is wrong with an object

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from bough.core.gang.predicate import is_complete
+from bough.core.gang.sufficiency import is_complete
 from bough.core.gang.tree import GangTree
 from bough.formats.kubernetes.pods import CPU, GPU, MEMORY
 from bough.formats.live.objects import LivePodGroupStatus
 from bough.model.cluster import Resources
-from bough.model.fairqueue import FairQueue
+from bough.model.fair_queue import FairQueue
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.reason import WaitReason
 from bough.model.snapshot import Snapshot

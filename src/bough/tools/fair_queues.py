@@ -14,7 +14,7 @@ from bough.api.quota_answers import Compares
 from bough.core.cycle.memo import Memo
 from bough.core.explain.standings import Standing, standings
 from bough.core.quota.fair_now import fair_now
-from bough.core.quota.fairtree import CLUSTER
+from bough.core.quota.fair_tree import CLUSTER
 from bough.model.policy import KAI_FAIR
 from bough.model.quota import NodeKind, TreeNode
 from bough.tools.load_organisation import read_texts

@@ -236,7 +236,7 @@ def why(
     kind, slash, name = subject.partition("/")
     if not slash or kind not in ("pod", "podgroup") or not name:
         raise click.UsageError(f"{subject!r} must be pod/NAME or podgroup/NAME.")
-    asking = _module("asking").SchedulerQuestions(
+    asking = _module("scheduler_client").SchedulerQuestions(
         kubeconfig, context, scheduler_name, lease_namespace
     )
     answer: KubeWhyAnswer = asking.why(kind, name, namespace)
@@ -256,7 +256,7 @@ def queues(
     format_type: str,
 ) -> None:
     """Show the tree of queues with quota and usage. Asks the active scheduler."""
-    asking = _module("asking").SchedulerQuestions(
+    asking = _module("scheduler_client").SchedulerQuestions(
         kubeconfig, context, scheduler_name, lease_namespace
     )
     answer: QuotaTreeAnswer = asking.queues()

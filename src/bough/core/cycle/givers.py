@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, NamedTuple, Protocol
 
 from bough.core.cycle.contest import Contest, Next, Rank, Seat
-from bough.core.cycle.tiers import Preemptor
+from bough.core.cycle.reclaim_tiers import Preemptor
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.account import Charge, charge, charge_here, credit

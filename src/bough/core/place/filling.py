@@ -10,13 +10,13 @@ from functools import partial
 
 import msgspec
 
-from bough.core.place.choice import Chooser, Spot
-from bough.core.place.index import Index
+from bough.core.place.demand_parts import Run
+from bough.core.place.domain_options import Spread, roomiest_first
 from bough.core.place.neighbours import Neighbours
-from bough.core.place.options import Spread, roomiest_first
-from bough.core.place.parts import Run
+from bough.core.place.node_choice import Chooser, Spot
+from bough.core.place.node_index import Index
 from bough.core.place.pod_bundles import PodBundle, Wanted, contents
-from bough.core.place.shapes import Shape
+from bough.core.place.pod_shapes import Shape
 
 #: How many domains are tried for pods of several shapes before these are placed apart.
 _TRIALS = 4

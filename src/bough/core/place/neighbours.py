@@ -7,8 +7,8 @@ looked at once.
 
 from __future__ import annotations
 
+from bough.core.place.domain_options import Spread
 from bough.core.place.domains import Level
-from bough.core.place.options import Spread
 
 
 class Neighbours:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from bough.core.place.bits import positions
 from bough.core.place.columns import CPU, GPUS
+from bough.core.place.demand_parts import Least, Zone
 from bough.core.place.domains import OUTSIDE, Domains
-from bough.core.place.index import Index
-from bough.core.place.parts import Least, Zone
+from bough.core.place.node_index import Index
 
 
 class Spread(NamedTuple):

@@ -3,12 +3,12 @@ from __future__ import annotations
 from bough.core.gang.demand import needed
 from bough.core.gang.tree import GangTree
 from bough.core.place.bits import positions
-from bough.core.place.options import options
+from bough.core.place.domain_options import options
 from bough.core.place.placer import Placer
 from bough.core.place.result import NoPlace
 from bough.model.cluster import Node, Resources
 from bough.model.gang import Gang, TopologyConstraint
-from bough.model.placement import PlacePolicy
+from bough.model.place_policy import PlacePolicy
 from tests.places import NEAR, TOPOLOGY, gang, node, pod
 
 BOTH = TopologyConstraint(required="zone", preferred="rack")

@@ -10,7 +10,6 @@ from itertools import product
 
 import msgspec
 
-from bough.core.explain.patient import Patient, QuotaLack, smallest
 from bough.core.explain.possible_steps import (
     cordoned,
     held_parts,
@@ -20,6 +19,7 @@ from bough.core.explain.possible_steps import (
     taints,
     tangled_cohorts,
 )
+from bough.core.explain.remedy_trials import Patient, QuotaLack, smallest
 from bough.core.quota.tree import QuotaTree
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
 from bough.model.reason import WaitReason

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from bough.model.placement import PlacePolicy
+from bough.model.place_policy import PlacePolicy
 
 
 class LineOrder(StrEnum):

@@ -14,14 +14,14 @@ from operator import add, sub
 
 from bough.core.place.bits import mask_of, positions
 from bough.core.place.columns import GPUS, Columns, Row
-from bough.core.place.history import Changes, Returns
 from bough.core.place.magnitudes import Magnitudes
-from bough.core.place.matching import Matcher
-from bough.core.place.shapes import Shape, Shapes
+from bough.core.place.node_changes import Changes, Returns
+from bough.core.place.node_matching import Matcher
+from bough.core.place.pod_shapes import Shape, Shapes
 from bough.core.undo import UndoLog
 from bough.errors import Broken
 from bough.model.cluster import Node
-from bough.model.placement import NodeOrder, PlacePolicy
+from bough.model.place_policy import NodeOrder, PlacePolicy
 
 
 class Index:

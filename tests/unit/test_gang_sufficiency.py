@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bough.core.gang.predicate import (
+from bough.core.gang.sufficiency import (
     can_start,
     is_complete,
     is_stale,

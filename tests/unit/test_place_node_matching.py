@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bough.core.place.bits import positions
-from bough.core.place.matching import Matcher, terms_of, tolerates
+from bough.core.place.node_matching import Matcher, terms_of, tolerates
 from bough.model.cluster import Match, Taint, TaintEffect, Toleration
 from bough.model.gang import Pod
 from tests.places import node

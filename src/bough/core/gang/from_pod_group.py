@@ -15,14 +15,14 @@ from bough.core.gang.outline import DEFAULT_SUBGROUP, Entry, Outline, outline
 from bough.core.gang.priority import find_priority, is_preemptible, known_priorities
 from bough.core.gang.topology import resolved
 from bough.model.gang import Gang, PodState, SubGroup, SubGroupSet
-from bough.model.podgroup import DEFAULT_NAMESPACE
+from bough.model.pod_group import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from bough.model.cluster import Topology
     from bough.model.gang import Pod, TopologyConstraint
-    from bough.model.podgroup import MemberPod, PodGroup, PriorityClass
+    from bough.model.pod_group import MemberPod, PodGroup, PriorityClass
 
 #: What follows the name of a pod that is on its own, where something else has that name.
 OF_POD = " (pod)"

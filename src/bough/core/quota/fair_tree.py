@@ -17,7 +17,7 @@ import msgspec
 
 from bough.model.admission import AdmissionRules
 from bough.model.cluster import Node
-from bough.model.fairqueue import FairAmount, FairQueue, QueueObstacle, QueueObstacleKind
+from bough.model.fair_queue import FairAmount, FairQueue, QueueObstacle, QueueObstacleKind
 from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
 
 #: These queues count over the whole cluster: quota of this flavor is used on nodes of every flavor.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.consolidation import Lifted, consolidate, move_victims
 from bough.core.cycle.cycle import Cycle
-from bough.core.cycle.decide import end_victims
+from bough.core.cycle.decide_pod_sets import end_victims
 from bough.core.cycle.gates import bar_offer, count_owner
 from bough.core.cycle.judge import never_fits
 from bough.core.cycle.offers import Offer, offers_of, request_placed, wants_of, wants_of_shape
@@ -21,7 +21,7 @@ from bough.core.cycle.reasons import (
     wait_for_victims,
     wanted_of,
 )
-from bough.core.cycle.tiers import Preemptor
+from bough.core.cycle.reclaim_tiers import Preemptor
 from bough.core.cycle.victim import Victim
 from bough.core.gang.demand import growth
 from bough.core.place.result import Placement

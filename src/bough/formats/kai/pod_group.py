@@ -12,7 +12,7 @@ import msgspec
 from bough.errors import Invalid
 from bough.formats.yaml.times import parse_duration_s, parse_time_ms
 from bough.model.gang import TopologyConstraint
-from bough.model.podgroup import (
+from bough.model.pod_group import (
     PodGroup,
     Preemptibility,
     PriorityClass,

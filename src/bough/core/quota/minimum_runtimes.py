@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from bough.core.quota.tree import QuotaTree
-from bough.model.gangrules import RuntimeOf
+from bough.model.gang_rules import RuntimeOf
 from bough.model.quota import TreeNode
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from bough.core.explain.change import door_to, labels_of, new_nodes, take_step
+from bough.core.explain.changed_snapshot import door_to, labels_of, new_nodes, take_step
 from bough.core.explain.judge import find_gang
 from bough.core.quota.share import write_weight
 from bough.model.admission import StopPolicy

@@ -17,11 +17,11 @@ from bough.formats.kai.pod import (
 from bough.formats.live.objects import LiveOwnerReference, LivePod
 from bough.formats.live.owners import LiveOwner
 from bough.model.gang import TopologyConstraint
-from bough.model.podgroup import PodGroup, Preemptibility
+from bough.model.pod_group import PodGroup, Preemptibility
 from bough.model.problem import Severity, clip
-from bough.pod_grouper.chain import Owner, OwnerSource, owners_of
 from bough.pod_grouper.grove import GANG_LABEL, GROVE, POD_GANG, pod_gang
-from bough.pod_grouper.workloads import (
+from bough.pod_grouper.owner_chain import Owner, OwnerSource, owners_of
+from bough.pod_grouper.owner_gangs import (
     WORKLOADS,
     Gathering,
     Member,

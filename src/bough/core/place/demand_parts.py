@@ -11,9 +11,9 @@ from bough.core.gang.demand import Demand
 from bough.core.gang.tree import GangNode, GangTree, Held
 from bough.core.place.columns import CPU, GPUS
 from bough.core.place.domains import ResolvedConstraint, Topologies, UnknownTopology
-from bough.core.place.shapes import Shape, Shapes, is_alike
+from bough.core.place.pod_shapes import Shape, Shapes, is_alike
 from bough.model.gang import Pod, TopologyConstraint
-from bough.model.placement import PlacePolicy
+from bough.model.place_policy import PlacePolicy
 
 
 class Run(msgspec.Struct, frozen=True, gc=False):

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from bough.core.gang.normalisation import gang_of_one, normalise
-from bough.core.quota.fairtree import queue_obstacle
+from bough.core.gang.from_pod_group import gang_of_one, normalise
+from bough.core.quota.fair_tree import queue_obstacle
 from bough.model.cluster import Topology, TopologyLevel
-from bough.model.fairqueue import FairQueue
+from bough.model.fair_queue import FairQueue
 from bough.model.gang import Gang, Pod, SubGroup, SubGroupSet, TopologyConstraint
-from bough.model.podgroup import (
+from bough.model.pod_group import (
     MemberPod,
     PodGroup,
     Preemptibility,

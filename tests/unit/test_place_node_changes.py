@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from bough.core.place import history
+from bough.core.place import node_changes
 from bough.core.place.bits import mask_of, positions
-from bough.core.place.history import Changes, Returns
 from bough.core.place.magnitudes import Magnitudes
+from bough.core.place.node_changes import Changes, Returns
 
 
 def test_positions_are_the_bits_of_a_mask_in_order() -> None:
@@ -31,7 +31,7 @@ def test_what_came_back_since_an_event_is_the_union_of_all_later_ones(size: int)
 
 
 def test_a_long_history_of_returns_starts_a_new_era(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MAXIMUM_RETURNS", 4)
+    monkeypatch.setattr(node_changes, "MAXIMUM_RETURNS", 4)
     returns = Returns()
     for bit in range(5):
         returns.append(1 << bit)
@@ -49,7 +49,7 @@ def test_changes_are_read_from_where_one_stopped() -> None:
 
 
 def test_a_reader_that_comes_too_late_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MAXIMUM_CHANGES", 2)
+    monkeypatch.setattr(node_changes, "MAXIMUM_CHANGES", 2)
     changes = Changes()
     for node in range(3):
         changes.append(node)

@@ -28,7 +28,7 @@ from bough.formats.live.owners import (
     read_part,
 )
 from bough.model.gang import TopologyConstraint
-from bough.model.podgroup import SubGroupSpec
+from bough.model.pod_group import SubGroupSpec
 
 _NOT_IN_A_LABEL = re.compile("[^a-z0-9-]+")
 _LONGEST_LABEL = 63

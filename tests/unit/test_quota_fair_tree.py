@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from bough.core.quota.fairtree import CLUSTER, capacity_of, fair_tree
+from bough.core.quota.fair_tree import CLUSTER, capacity_of, fair_tree
 from bough.core.quota.tree import QuotaTree
 from bough.model.cluster import Node, Resources
-from bough.model.fairqueue import FairAmount, FairQueue
+from bough.model.fair_queue import FairAmount, FairQueue
 from bough.model.quota import FlavorResource, NodeKind, Quota, TreeNode, quotas_of
 
 GPU = FlavorResource("any", "gpu")

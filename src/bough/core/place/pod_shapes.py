@@ -6,7 +6,7 @@ The memory is a cache: a node that is missing from it cannot take the shape, one
 from __future__ import annotations
 
 from bough.core.place.columns import GPUS, Columns, Row
-from bough.core.place.matching import Eligible, Matcher, NodeTerms, terms_of
+from bough.core.place.node_matching import Eligible, Matcher, NodeTerms, terms_of
 from bough.model.cluster import Resources
 from bough.model.gang import Pod
 

@@ -4,16 +4,16 @@ import pytest
 
 from bough.core.gang.demand import needed
 from bough.core.gang.tree import GangTree
-from bough.core.place import history, shapes
-from bough.core.place.choice import NOWHERE, Chooser
-from bough.core.place.index import Index
-from bough.core.place.parts import Part
+from bough.core.place import node_changes, pod_shapes
+from bough.core.place.demand_parts import Part
+from bough.core.place.node_choice import NOWHERE, Chooser
+from bough.core.place.node_index import Index
 from bough.core.place.placer import Placer
 from bough.core.place.pruning import Kinds, Layout
 from bough.core.undo import UndoLog
 from bough.errors import Broken
 from bough.model.cluster import Node, Resources
-from bough.model.placement import NodeOrder, PlacePolicy
+from bough.model.place_policy import NodeOrder, PlacePolicy
 from tests.places import RACK, TOPOLOGY, gang, node, pod
 
 
@@ -146,7 +146,7 @@ def test_without_memory_the_answers_are_the_same() -> None:
 
 
 def test_more_returns_than_are_kept_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MAXIMUM_RETURNS", 3)
+    monkeypatch.setattr(node_changes, "MAXIMUM_RETURNS", 3)
     index, chooser = starved()
     shape = index.shapes.of(pod("p", 1))
     everything = index.columns.request(Resources(cpu_milli=64_000))
@@ -162,7 +162,7 @@ def test_more_returns_than_are_kept_lose_nothing(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_number_of_remembered_shapes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shapes, "MAXIMUM_SHAPES", 10)
+    monkeypatch.setattr(pod_shapes, "MAXIMUM_SHAPES", 10)
     index = index_of(node("n"))
     for cpu in range(25):
         index.shapes.forget_some()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from bough.core.place.matching import tolerates
+from bough.core.place.node_matching import tolerates
 from bough.model.cluster import Match, TaintEffect
 from bough.model.workload import Flavor, PodSet
 

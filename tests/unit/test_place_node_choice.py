@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from bough.model.cluster import Resources, Taint, TaintEffect, Toleration
 from bough.model.gang import Gang, PodState
-from bough.model.placement import KAI_PLACEMENT, Packing, PlacePolicy
+from bough.model.place_policy import KAI_PLACEMENT, Packing, PlacePolicy
 from tests.places import gang, node, places, pod
 
 SPREAD = PlacePolicy(packing=Packing.SPREAD)

@@ -15,9 +15,7 @@ import pytest
 
 from bough.kube.client import KubeClient
 from bough.pod_scheduler.binder import Binder, BindResult
-from bough.pod_scheduler.decisions import Batch, PlacedPod
-from bough.pod_scheduler.lease import LeaseHolder
-from bough.pod_scheduler.records import (
+from bough.pod_scheduler.decision_records import (
     SLOTS,
     Course,
     DecisionRecords,
@@ -26,6 +24,8 @@ from bough.pod_scheduler.records import (
     send_record,
     slot_names,
 )
+from bough.pod_scheduler.decisions import Batch, PlacedPod
+from bough.pod_scheduler.lease import LeaseHolder
 from tests.scripted_apiserver import (
     Exchange,
     ScriptedApiserver,

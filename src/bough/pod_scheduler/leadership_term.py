@@ -21,7 +21,7 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.cycle.requeue import GaveWay
 from bough.core.explain.evictions import excess_texts
-from bough.core.gang.predicate import is_complete
+from bough.core.gang.sufficiency import is_complete
 from bough.core.gang.tree import GangTree
 from bough.kube.client import KubeClient
 from bough.kube.objects import Kind
@@ -35,11 +35,11 @@ from bough.pod_grouper.grouper import Grouper
 from bough.pod_scheduler.binder import Binder, BindResult
 from bough.pod_scheduler.cluster import ClusterView, GangKey, Heard
 from bough.pod_scheduler.counters import Counters
+from bough.pod_scheduler.decision_records import Course, DecisionRecords, RecordResult, RecordWrite
 from bough.pod_scheduler.decisions import Batch, PlacedPod, Unfinished, standing, unfinished
 from bough.pod_scheduler.evictor import Ending, EndResult, Evictor
 from bough.pod_scheduler.kinds import ECHOING, WATCHED, WATCHED_WITH_KUEUE
 from bough.pod_scheduler.lease import LeaseHolder
-from bough.pod_scheduler.records import Course, DecisionRecords, RecordResult, RecordWrite
 from bough.pod_scheduler.reporter import Reporter
 
 LOG = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """Steps taken: a snapshot as it would be if a remedy were carried out.
 
-Here is all that touches workloads and nodes; what is declared about quota is core.explain.source's.
+Here is all that touches workloads and nodes; `remedy_source` has what is declared about quota.
 """
 
 from __future__ import annotations

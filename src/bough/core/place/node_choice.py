@@ -12,9 +12,9 @@ import msgspec
 
 from bough.core.place.bits import positions
 from bough.core.place.columns import CPU, GPUS
-from bough.core.place.index import Index
-from bough.core.place.shapes import Shape
-from bough.model.placement import Packing
+from bough.core.place.node_index import Index
+from bough.core.place.pod_shapes import Shape
+from bough.model.place_policy import Packing
 
 #: No node.
 NOWHERE = -1
