@@ -19,7 +19,7 @@ Nothing is imported here before it is asked for, so that the command line starts
     pod_scheduler  `bough kube schedule`
     pod_grouper    `bough kube group`
     kube_webhook   `bough kube webhook`
-    disk           files that are whole or not there
+    durable_files  files that are whole or not there
     site_files     names of the files in a server's data folder, and how one is recognised
     pipes          pipes that hold more than usual
     sealed_lines   files of lines with a checksum: backups and exported histories

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bough.control.scheduling.questions import Question
+from bough.control.scheduling.plan_questions import Question
 from bough.control.workflows import rendering
 from bough.control.workflows.sessions import SessionTarget
 from bough.model.session import SessionKind, SessionRequest

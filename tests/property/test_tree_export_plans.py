@@ -11,7 +11,7 @@ import msgspec
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bough.control.pools.pool_config import PoolSetup
+from bough.control.pools.pool_setup import PoolSetup
 from bough.control.pools.quota_tree import QuotaForest
 from bough.core.cycle.plan import plan
 from bough.model.admission import AdmissionRules

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bough.control.pools.pool_config import PoolSetup
+from bough.control.pools.pool_setup import PoolSetup
 from bough.control.pools.quota_tree import QuotaForest, derive
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.waits import Waits

@@ -28,7 +28,7 @@ from bough.api.history_export import (
 )
 from bough.client.addresses import given, path_of
 from bough.client.transport import Transport
-from bough.disk import whole_file
+from bough.durable_files import whole_file
 from bough.errors import Invalid, Unavailable
 from bough.sealed_lines import LineWriter, SealedFile, check_lines, read_lines, wrong_checksum
 from bough.version import VERSION

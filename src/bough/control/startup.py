@@ -14,8 +14,8 @@ from bough.control.people.administrators import ensure_admin, expiry_faults
 from bough.control.people.key_rotation import encrypt_stored
 from bough.control.people.role_bindings import stored_role_faults
 from bough.control.pools import subpool_drain
-from bough.control.pools.pool_config import read_pool_setup, unallocated
 from bough.control.pools.pool_fields import pool_document
+from bough.control.pools.pool_setup import read_pool_setup, unallocated
 from bough.control.site import Site
 from bough.errors import Conflict
 from bough.model.change_record import ConfigType

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bough.disk import write_whole
+from bough.durable_files import write_whole
 from bough.object_stores.failures import StoreFailed, reason
 from bough.object_stores.s3_requests import Answer, S3Requests
 

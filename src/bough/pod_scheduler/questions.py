@@ -15,7 +15,7 @@ from bough.model.policy import Policy
 from bough.pod_scheduler.cluster import GangKey
 from bough.pod_scheduler.leadership_term import Session
 from bough.pod_scheduler.status_text import no_group
-from bough.tools.fair_queues import fair_queues_of
+from bough.tools.load_shares import fair_queues_of
 from bough.tools.quota import fair_nodes, kueue_nodes
 
 #: The reasons for objects that make no gang of ours.

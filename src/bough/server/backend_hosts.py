@@ -61,7 +61,7 @@ def _files(settings: Settings, chosen: BackendSettings, now_ms: Callable[[], int
         return NoFiles(chosen.name)
     if isinstance(chosen.options, KubernetesSettings):
         from bough.backends.kubernetes.log_folders import LogFolders  # noqa: PLC0415
-        from bough.backends.kubernetes.pod_files import PodFiles  # noqa: PLC0415
+        from bough.backends.kubernetes.pod_log_files import PodFiles  # noqa: PLC0415
 
         return PodFiles(LogFolders(_pod_folder(settings, chosen), settings.keep_days), chosen.name)
     from bough.backends.local.options import LocalOptions  # noqa: PLC0415

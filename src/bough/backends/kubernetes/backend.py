@@ -22,7 +22,7 @@ from bough.backends.kubernetes.log_keeper import LogKeeper
 from bough.backends.kubernetes.names import attempt_of
 from bough.backends.kubernetes.node_tests import NodeTests
 from bough.backends.kubernetes.options import KubernetesOptions
-from bough.backends.kubernetes.pod_files import PodFiles
+from bough.backends.kubernetes.pod_log_files import PodFiles
 from bough.backends.kubernetes.pod_manifest import UnstartablePod, make_objects
 from bough.backends.kubernetes.pod_view import TASK_CONTAINER, PodSight
 from bough.backends.kubernetes.pod_writer import PodWriter

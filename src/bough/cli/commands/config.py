@@ -186,7 +186,7 @@ def _read(file: str) -> dict[str, Json]:
     try:
         document = json.loads(text)
     except ValueError:
-        return tool("objects").read_object(text, "<stdin>" if file == "-" else file)
+        return tool("config_file").read_object(text, "<stdin>" if file == "-" else file)
     if not isinstance(document, dict):
         raise Invalid(f"{file} must have one object with the fields to change.")
     return document

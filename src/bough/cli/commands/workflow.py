@@ -17,17 +17,17 @@ from bough.cli.commands import (
     workflow_submit,
 )
 from bough.cli.exit_codes import REFUSED
-from bough.cli.options import PRIORITIES, WORKFLOW_STATUSES, format_option
-from bough.cli.output import echo, echo_error, printable
-from bough.cli.screen import screen, utc_option
-from bough.cli.server_commands import client, try_all
-from bough.cli.server_names import (
+from bough.cli.name_arguments import (
     POOL,
     WORKFLOW,
     id_argument,
     ids_argument,
     pools_option,
 )
+from bough.cli.options import PRIORITIES, WORKFLOW_STATUSES, format_option
+from bough.cli.output import echo, echo_error, printable
+from bough.cli.screen import screen, utc_option
+from bough.cli.server_commands import client, try_all
 from bough.cli.text.why import render_why
 from bough.cli.text.workflows import (
     render_array,
@@ -37,7 +37,7 @@ from bough.cli.text.workflows import (
     render_moved,
     render_query,
 )
-from bough.cli.watching import ALIVE, COMPLETED, WAITING, Watch
+from bough.cli.workflow_watching import ALIVE, COMPLETED, WAITING, Watch
 from bough.errors import BoughError, NotFound, Refused
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from bough.cli.command import Command, CommandGroup
+from bough.cli.name_arguments import id_argument
 from bough.cli.server_commands import client
-from bough.cli.server_names import id_argument
 from bough.errors import Invalid, NotFound
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def port_forward(
     Example:
       bough workflow port-forward train-1 main 6006
     """  # noqa: D301  click reads the \b
-    from bough.client.forwarding import LOOPBACK, ForwardedPort, Forwarder  # noqa: PLC0415
+    from bough.client.port_forwarding import LOOPBACK, ForwardedPort, Forwarder  # noqa: PLC0415
 
     del host
     wanted = _read_ports([*ports, *(listed or "").split(",")])
@@ -148,7 +148,7 @@ def download(context: click.Context, name: str, task: str, path: str | None) -> 
 @click.argument("key")
 def connect(name: str, key: str) -> None:
     """Connect standard input and output with rsync in a task."""
-    from bough.client.forwarding import pass_through  # noqa: PLC0415
+    from bough.client.port_forwarding import pass_through  # noqa: PLC0415
 
     pass_through(client().sessions, name, key)
 

@@ -14,7 +14,7 @@ from bough.control.nodes.backend_notes import forget_notes
 from bough.control.nodes.node_list import find_node
 from bough.control.people.access import authorise
 from bough.control.pools import subpool_drain
-from bough.control.pools.pool_config import offline_reason
+from bough.control.pools.pool_setup import offline_reason
 from bough.control.site import Site
 from bough.control.workflows.lifecycle import DRAIN
 from bough.control.workflows.load_changes import open_changes, write_changes

@@ -16,7 +16,7 @@ from bough.control.change_recording import NO_NOTE, Note, audit, happen, revise
 from bough.control.fields import read_gpus, read_limit, read_weight
 from bough.control.people.access import authorise
 from bough.control.pools import quota_effects
-from bough.control.pools.pool_config import PoolSetup, read_pool_setup
+from bough.control.pools.pool_setup import PoolSetup, read_pool_setup
 from bough.control.pools.quota_effects import changing
 from bough.control.site import Site
 from bough.errors import Conflict, Invalid, NotFound

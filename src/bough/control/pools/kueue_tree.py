@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bough.control.pools.pool_config import PoolSetup
+from bough.control.pools.pool_setup import PoolSetup
 from bough.control.pools.quota_tree import DEFAULT_FLAVOR, GPU, QuotaForest
 from bough.core.quota.references import validate
 from bough.formats.kubernetes.pods import GPU as GPU_RESOURCE

@@ -13,13 +13,13 @@ from bough.control.config import group_templates
 from bough.control.people.access import authorise, change_access, resource_of
 from bough.control.people.role_bindings import pool_roles
 from bough.control.pools import quota_effects
-from bough.control.pools.pool_config import (
+from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool
+from bough.control.pools.pool_setup import (
     PoolSetup,
     offline_reason,
     read_pool_setup,
     status_of,
 )
-from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool
 from bough.control.pools.quota_effects import changing
 from bough.control.pools.waiting_work import Consequences, all_together, consequences
 from bough.control.site import Site

@@ -15,7 +15,7 @@ from bough.control.change_recording import NO_NOTE, Note, subpool_changed
 from bough.control.fields import read_gpus
 from bough.control.people.access import authorise, resource_of, resource_within
 from bough.control.pools import quota_effects, subpool_drain
-from bough.control.pools.pool_config import PoolSetup, read_pool_setup
+from bough.control.pools.pool_setup import PoolSetup, read_pool_setup
 from bough.control.pools.pools import PoolView, view
 from bough.control.pools.quota_effects import changing
 from bough.control.pools.waiting_work import Consequences, consequences

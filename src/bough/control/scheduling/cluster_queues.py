@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from bough.control.change_recording import SYSTEM_ACTOR, audit, happen
 from bough.control.people.access import authorise
-from bough.control.pools.pool_config import PoolSetup, read_pool_setup, unallocated
+from bough.control.pools.pool_setup import PoolSetup, read_pool_setup, unallocated
 from bough.control.site import Site
 from bough.model.access import Action, Actor
 from bough.model.change_record import EventKind

@@ -16,8 +16,8 @@ import msgspec
 from bough.api.why import CertificateAnswer, RemedyList
 from bough.control.gangs import gang_name
 from bough.control.people.access import allows, authorise, resource_of
-from bough.control.pools.pool_config import read_pool_setup
-from bough.control.scheduling.questions import Answers, GangAnswer, Question
+from bough.control.pools.pool_setup import read_pool_setup
+from bough.control.scheduling.plan_questions import Answers, GangAnswer, Question
 from bough.control.site import Site
 from bough.control.workflows import query
 from bough.control.workflows.preemptions import PreemptionRecord

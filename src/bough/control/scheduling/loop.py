@@ -20,7 +20,7 @@ from bough.control.scheduling.backend_watch import BackendWatch, LedBackend
 from bough.control.scheduling.bell import Bell
 from bough.control.scheduling.cluster_queues import QueueWatch
 from bough.control.scheduling.live_plan import LivePlan
-from bough.control.scheduling.machines import MachineWatch, OtherMachines
+from bough.control.scheduling.machine_backends import MachineWatch, OtherMachines
 from bough.control.scheduling.node_tests import TestWatch
 from bough.control.site import Site
 from bough.control.workflows import arrays, predecessors

@@ -1,7 +1,7 @@
 """Sends decisions to the backends, after the transaction that decided. Repeating is harmless.
 
 A message names attempts; what a backend must know about them is looked up when it is told
-(`starts`).
+(`attempt_starts`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from bough.control.change_recording import happen
 from bough.control.config.policy import PolicyReader, grace_s
 from bough.control.config.settings import read_workflow_settings
-from bough.control.scheduling.starts import (
+from bough.control.scheduling.attempt_starts import (
     Sealed,
     StartRecords,
     Unstartable,

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import msgspec
 
-from bough.control.pools.pool_config import PoolSetup, uses
+from bough.control.pools.pool_setup import PoolSetup, uses
 from bough.control.pools.quota_tree import derive
 from bough.core.explain.changed_snapshot import new_nodes
 from bough.core.explain.judge import find_gang

@@ -20,8 +20,8 @@ from bough.control.setup_cache import read_setup
 from bough.control.site import Site
 from bough.control.workflows import predecessors, query
 from bough.control.workflows.admission import TargetPool
+from bough.control.workflows.draft_rows import draft_group, draft_tasks, draft_workflow
 from bough.control.workflows.load_changes import open_changes, write_changes
-from bough.control.workflows.new_records import draft_group, draft_tasks, draft_workflow
 from bough.control.workflows.target_pool import find_target
 from bough.errors import BoughError, Invalid, NotFound, NotLeading
 from bough.model.access import Action, Actor

@@ -18,8 +18,8 @@ from bough.control.site import Site
 from bough.control.workflows import admission
 from bough.control.workflows.admission import TargetPool
 from bough.control.workflows.archive import missing
+from bough.control.workflows.draft_rows import cut_timeouts
 from bough.control.workflows.lifecycle import limit_of
-from bough.control.workflows.new_records import cut_timeouts
 from bough.control.workflows.target_pool import enter, find_target, hold_setup
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor

@@ -14,7 +14,7 @@ from bough.control.change_recording import audit
 from bough.control.fields import check_tags
 from bough.control.people.access import allows, authorise, resource_of
 from bough.control.pools import subpool_drain
-from bough.control.pools.pool_config import offline_reason
+from bough.control.pools.pool_setup import offline_reason
 from bough.control.site import Site
 from bough.control.workflows import predecessors
 from bough.control.workflows.archive import Archived, missing, read_archived

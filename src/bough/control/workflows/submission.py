@@ -15,14 +15,14 @@ import sqlalchemy as sa
 from bough.control.change_recording import audit_entry
 from bough.control.config.label_policy import label_warnings, refuse_labels
 from bough.control.joined_submissions import Draft
-from bough.control.pools.pool_config import offline_reason, status_of
+from bough.control.pools.pool_setup import offline_reason, status_of
 from bough.control.setup_cache import Setup
 from bough.control.site import Site
 from bough.control.workflows import admission, arrays, predecessors
-from bough.control.workflows.abilities import check_abilities
 from bough.control.workflows.admission import TargetPool
+from bough.control.workflows.backend_abilities import check_abilities
 from bough.control.workflows.data_urls import check_data_urls
-from bough.control.workflows.new_records import (
+from bough.control.workflows.draft_rows import (
     draft_group,
     draft_tasks,
     draft_workflow,

@@ -17,7 +17,7 @@ from litestar.response import Stream
 from bough.api.common import LOG_NOT_KEPT, STREAM_STOPPED
 from bough.control.workflows import query
 from bough.control.workflows.logs import LogEntry, LogReader, LogSelection
-from bough.control.workflows.whereabouts import place_of
+from bough.control.workflows.output_locations import place_of
 from bough.errors import BoughError, Unavailable
 from bough.model.access import Action
 from bough.server.concurrency_limits import at_end, count_stream

@@ -14,12 +14,12 @@ import stat
 from functools import partial
 from pathlib import Path
 
-from bough.backends.local.command import Copy, StorePlace
 from bough.backends.local.data.copying import Copied
-from bough.backends.local.data.matching import matching
+from bough.backends.local.data.file_name_patterns import matching
 from bough.backends.local.data.paths import open_below, opened
 from bough.backends.local.data.walking import READ_FILE, READ_FOLDER, Found, Walk
 from bough.backends.local.errors import CopyFailed
+from bough.backends.local.task_command import Copy, StorePlace
 from bough.errors import BoughError
 from bough.model.object_store import StoreUrl, read_store_url
 from bough.model.pool_data import data_path_fault

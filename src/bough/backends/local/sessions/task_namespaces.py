@@ -8,10 +8,10 @@ import select
 from pathlib import Path
 from typing import NamedTuple
 
-from bough.backends.local.command import TaskCommand
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.sandbox import syscalls
 from bough.backends.local.sandbox.limits import Cgroup
+from bough.backends.local.task_command import TaskCommand
 
 #: In the order in which they can be entered.
 _KINDS = {

@@ -17,9 +17,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bough.backends.local.command import Copy, PoolPlace, UserAccount
 from bough.backends.local.data.copying import Copied
-from bough.backends.local.data.matching import matching
+from bough.backends.local.data.file_name_patterns import matching
 from bough.backends.local.data.paths import made, make_below, open_below, opened
 from bough.backends.local.data.walking import READ_FILE, READ_FOLDER, Found, Walk
 from bough.backends.local.errors import CopyFailed
@@ -31,6 +30,7 @@ from bough.backends.local.pool_data.pool_folder import (
     opened_pool,
     publish_draft,
 )
+from bough.backends.local.task_command import Copy, PoolPlace, UserAccount
 from bough.errors import BoughError
 from bough.model.pool_data import DataEntry, DataFile, PoolSpace, data_path_fault
 

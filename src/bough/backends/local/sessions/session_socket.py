@@ -12,10 +12,10 @@ import socket
 import struct
 
 from bough.backends.local.attempt_folder import AttemptFolder
-from bough.backends.local.sessions.joining import RunningTask
 from bough.backends.local.sessions.log_relay import LogPipes
 from bough.backends.local.sessions.session_group import SessionGroup
 from bough.backends.local.sessions.session_process import be_session
+from bough.backends.local.sessions.task_namespaces import RunningTask
 
 #: The most sessions of one task at a time.
 MOST_SESSIONS = 256
