@@ -14,7 +14,7 @@ from bough.cli.options import Capitals, count_option, format_option, read_pairs,
 from bough.cli.output import echo
 from bough.cli.screen import program, utc_option
 from bough.cli.server_commands import client
-from bough.cli.text.records import render_differences, render_revisions
+from bough.cli.text.change_history import render_differences, render_revisions
 from bough.errors import Invalid, NotFound
 
 if TYPE_CHECKING:

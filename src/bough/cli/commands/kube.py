@@ -15,8 +15,8 @@ from bough.cli.output import echo, printable
 from bough.cli.screen import utc_option
 from bough.cli.server_commands import client
 from bough.cli.text.certificates import ExplainedCertificate, render_certificate
+from bough.cli.text.cluster_drift import render_drift
 from bough.cli.text.quota_tree import render_tree
-from bough.cli.text.records import render_drift
 from bough.errors import Invalid
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from bough.cli.commands import (
     workflow_download,
     workflow_exec,
     workflow_logs,
-    workflow_reach,
+    workflow_port_forward,
+    workflow_rsync,
     workflow_submit,
 )
 from bough.cli.exit_codes import REFUSED
@@ -63,8 +64,8 @@ for command in (
     workflow_submit.restart,
     workflow_download.download,
     workflow_exec.exec_,
-    workflow_reach.port_forward,
-    workflow_reach.rsync,
+    workflow_port_forward.port_forward,
+    workflow_rsync.rsync,
 ):
     workflow.add_command(command)
 

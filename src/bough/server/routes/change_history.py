@@ -1,13 +1,11 @@
-"""Roles, history, audit, and what others changed in clusters."""
+"""Who changed what: the history of configuration, with rollback, and the audit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import msgspec
 from litestar.params import FromPath, FromQuery, JSONBody
 
-from bough.api.common import Json
 from bough.api.configs import (
     AuditLine,
     AuditPage,
@@ -16,14 +14,10 @@ from bough.api.configs import (
     ConfigHistory,
     Rollback,
 )
-from bough.api.kube_answers import ClusterDrift, DriftAnswer, RepairLine
-from bough.api.people import PutRole, PutRoles, RoleAnswer, RolePolicy
 from bough.control.change_recording import Note, differences
-from bough.control.people import users
 from bough.control.records import change_history
-from bough.control.scheduling import cluster_queues
-from bough.errors import Invalid, NotFound
-from bough.model.access import Action, Effect, Role, Statement
+from bough.errors import Invalid
+from bough.model.access import Action
 from bough.model.change_record import AuditEntry, ConfigType, Revision
 from bough.server.route_declaration import (
     Limit,
@@ -34,51 +28,8 @@ from bough.server.route_declaration import (
     caller,
     route,
 )
-from bough.server.values import read_note, read_time_ms, time_text
+from bough.server.values import read_time_ms, time_text
 from bough.server.workflow_documents import config_revision, field_difference
-
-
-@route("GET", "/api/configs/role", Action.ROLE_READ)
-def list_roles(request: Visit) -> list[RoleAnswer]:
-    """The custom roles; the roles of pools and `osmo-admin` are built in."""
-    site, actor = caller(request)
-    return [_role(role) for role in users.list_roles(site, actor)]
-
-
-@route("GET", "/api/configs/role/{role:str}", Action.ROLE_READ)
-def get_role(request: Visit, role: FromPath[str]) -> RoleAnswer:
-    """One custom role."""
-    site, actor = caller(request)
-    for each in users.list_roles(site, actor):
-        if each.name == role:
-            return _role(each)
-    raise NotFound(f"Role {role} not found.")
-
-
-@route("PUT", "/api/configs/role", Action.ROLE_UPDATE)
-def put_roles(request: Visit, data: JSONBody[PutRoles]) -> list[RoleAnswer]:
-    """Create or replace several roles: all of them, or none."""
-    site, actor = caller(request)
-    written = [_written(str(each.get("name") or ""), each) for each in data.configs]
-    return [_role(role) for role in users.put_roles(site, actor, written, read_note(data))]
-
-
-@route("PUT", "/api/configs/role/{role:str}", Action.ROLE_UPDATE)
-def put_role(request: Visit, role: FromPath[str], data: JSONBody[PutRole]) -> RoleAnswer:
-    """Create or replace a role."""
-    site, actor = caller(request)
-    note = Note()
-    written = Role(role, data.description, tuple(_statement(role, each) for each in data.policies))
-    if data.configs is not None:
-        note, written = read_note(data), _written(role, data.configs)
-    return _role(users.put_role(site, actor, written, note))
-
-
-@route("DELETE", "/api/configs/role/{role:str}", Action.ROLE_UPDATE)
-def delete_role(request: Visit, role: FromPath[str]) -> None:
-    """Delete a role, and revoke it from everyone who has it."""
-    site, actor = caller(request)
-    users.delete_role(site, actor, role)
 
 
 @route("GET", "/api/configs/history", Action.CONFIG_READ)
@@ -191,29 +142,6 @@ def list_audit(
     return AuditPage([_audit_line(each) for each in found])
 
 
-@route("GET", "/api/kube/drift", Action.AUDIT_READ)
-def list_drift(request: Visit) -> DriftAnswer:
-    """Changes by others to the queues that Bough keeps in clusters, and what it cannot repair."""
-    site, actor = caller(request)
-    return DriftAnswer(
-        [
-            ClusterDrift(
-                each.backend,
-                list(each.troubles),
-                [
-                    RepairLine(time_text(one.at_ms), one.subject, one.message)
-                    for one in each.repairs
-                ],
-            )
-            for each in cluster_queues.list_drift(site, actor)
-        ]
-    )
-
-
-#: Converted here: msgspec must not see a type for the first time in two threads at once.
-_STATEMENT = msgspec.json.Decoder(Statement).type
-
-
 def _audit_line(entry: AuditEntry) -> AuditLine:
     return AuditLine(
         number=entry.number,
@@ -236,45 +164,11 @@ def _config_type(text: str) -> ConfigType:
         raise Invalid(f"There is no configuration {text[:40]!r}; there is {known}.") from None
 
 
-def _written(role: str, configs: Mapping[str, Json]) -> Role:
-    policies = configs.get("policies")
-    if not isinstance(policies, list) or configs.get("name") not in (None, role):
-        raise Invalid(f"Role {role}: configs needs policies, and no other name.")
-    description = str(configs.get("description") or "")
-    return Role(role, description, tuple(_statement(role, each) for each in policies))
-
-
-def _statement(role: str, policy: Json) -> Statement:
-    fields = policy if isinstance(policy, Mapping) else {}
-    try:
-        return msgspec.convert({"effect": Effect.ALLOW.value, **fields}, _STATEMENT)
-    except msgspec.ValidationError as error:
-        raise Invalid(f"Role {role}: a policy has effect, actions and resources: {error}") from None
-
-
-def _role(role: Role) -> RoleAnswer:
-    return RoleAnswer(
-        name=role.name,
-        description=role.description,
-        policies=[
-            RolePolicy(each.effect, list(each.actions), list(each.resources))
-            for each in role.statements
-        ],
-        immutable=role.immutable,
-    )
-
-
 HANDLERS = (
-    list_roles,
-    get_role,
-    put_roles,
-    put_role,
-    delete_role,
     config_history,
     config_diff,
     rollback,
     tag_revision,
     remove_revision,
     list_audit,
-    list_drift,
 )
