@@ -12,6 +12,7 @@ from bough.model.access import (
 )
 from tests.store.usecases import (
     access,
+    cancelling,
     change_history,
     pools,
     query,
@@ -75,7 +76,7 @@ def test_users_of_a_new_pool_read_nothing_of_an_earlier_one_of_its_name(world, c
     site, admin = world.site, world.admin
     world.pool("team", 10)
     old = world.submit(1, "team")
-    query.cancel(site, admin, old.workflow_id)
+    cancelling.cancel(site, admin, old.workflow_id)
     world.settle()
     if change == "rename":
         pools.rename_pool(site, admin, "team", "crew")

@@ -17,6 +17,7 @@ from bough.model.workflow import WorkflowStatus
 from bough.store import people as people_store
 from tests.store.usecases import (
     access,
+    cancelling,
     change_history,
     pool_store,
     pools,
@@ -128,7 +129,7 @@ def test_scenario_131_a_stored_policy_about_a_subpool_is_told_of_and_never_opens
     divided.submit(1, "team", actor=ben)
     divided.submit(1, "team--a", actor=ben)
     assert 403 == refusal(divided.submit, 1, "team--b", actor=ben)[0]
-    for action in (query.get_workflow, query.get_spec, query.cancel, query.get_events):
+    for action in (query.get_workflow, query.get_spec, cancelling.cancel, query.get_events):
         assert 403 == refusal(action, divided.site, ben, workflow.workflow_id)[0]
     assert ("team", "team--a", "team--c") == profiles.get_profile(divided.site, ben).pools
     seen = change_history.events_after(divided.site, ben, 0)
@@ -175,11 +176,11 @@ def test_scenario_133_rights_on_a_workflow_in_a_subpool_follow_the_pool(divided)
         query.get_events,
         query.why,
         query.get_spec,
-        query.cancel,
+        cancelling.cancel,
     ):
         assert 403 == refusal(action, site, theirs, workflow.workflow_id)[0]
     assert workflow.uuid == query.get_workflow(site, ours, workflow.uuid).workflow.uuid
-    query.cancel(site, ours, workflow.workflow_id)
+    cancelling.cancel(site, ours, workflow.workflow_id)
 
 
 def test_scenario_133_a_pool_can_leave_the_workflows_of_others_to_its_admins(divided):
@@ -189,17 +190,17 @@ def test_scenario_133_a_pool_can_leave_the_workflows_of_others_to_its_admins(div
     first, second, third = (divided.submit(1, "team--a", actor=ann) for _ in range(3))
     pools.patch_pool(site, admin, "team", {"cancel": "own"})
 
-    status, message = refusal(query.cancel, site, ben, first.workflow_id)
+    status, message = refusal(cancelling.cancel, site, ben, first.workflow_id)
     assert (403, f"Workflow {first.workflow_id} was submitted by ann") == (
         status,
         message.partition(":")[0],
     )
-    query.cancel(site, ann, first.workflow_id)
-    query.cancel(site, chief, second.workflow_id)
-    query.cancel(site, admin, third.workflow_id)
+    cancelling.cancel(site, ann, first.workflow_id)
+    cancelling.cancel(site, chief, second.workflow_id)
+    cancelling.cancel(site, admin, third.workflow_id)
     last = divided.submit(1, "team", actor=ann)
     pools.patch_pool(site, admin, "team", {"cancel": None})
-    query.cancel(site, ben, last.workflow_id)
+    cancelling.cancel(site, ben, last.workflow_id)
     status, message = refusal(pools.patch_pool, site, admin, "team", {"cancel": "some"})
     assert (400, "Pool team: cancel must be any or own, not 'some'.") == (status, message)
 

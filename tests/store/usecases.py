@@ -22,7 +22,14 @@ from bough.control.scheduling.live_plan import LivePlan
 from bough.control.scheduling.loop import Bell, Scheduler
 from bough.control.site import Site
 from bough.control.startup import start
-from bough.control.workflows import archive, history_export, observations, query, task_list
+from bough.control.workflows import (
+    archive,
+    cancelling,
+    history_export,
+    observations,
+    query,
+    task_list,
+)
 from bough.control.workflows.query import get_workflow
 from bough.control.workflows.restarting import restart
 from bough.control.workflows.submission import SubmitMode, submit
@@ -53,6 +60,7 @@ __all__ = [
     "access",
     "archive",
     "authenticate",
+    "cancelling",
     "change_history",
     "change_records",
     "cohorts",

@@ -23,6 +23,7 @@ Changing:
 
 - workflow_changes: one locked workflow being changed; the only place that changes task rows
 - load_changes: loads and locks workflows for changes, and writes them
+- cancelling: a workflow is cancelled: who may, and what its tasks are told
 - arrays: accepted as one, made into workflows as there is room, shown and ended as one
 - predecessors: workflows that start after the end of others
 - lifecycle: what follows when an attempt ends; pure
@@ -33,7 +34,7 @@ Changing:
 
 Showing:
 
-- query: list, show, cancel, tag, why it waits
+- query: list, show, tag, why it waits
 - label_selectors: the labels that a list is asked for
 - preemptions: which group was preempted for which, as events
 - task_list: tasks of all workflows
