@@ -16,6 +16,7 @@ from bough.model.change_record import (
     Revision,
     StoredEvent,
 )
+from bough.store.event_order import EVENT_COLUMNS
 from bough.store.rows import KEYS, add, read_all, read_first, read_of
 from bough.store.schema import AUDIT, CONFIG_HISTORY, EVENTS, OUTBOX
 from bough.store.settings import raise_counter
@@ -23,8 +24,9 @@ from bough.store.settings import raise_counter
 _INSERT_AUDIT = sa.insert(AUDIT).inline()
 _INSERT_EVENT = sa.insert(EVENTS).inline()
 _INSERT_ERRAND = sa.insert(OUTBOX).inline()
-_SHOWN = [EVENTS.c[name] for name in StoredEvent.__struct_fields__]
-_EVENTS_OF_MANY = sa.select(*_SHOWN).where(EVENTS.c.subject.in_(KEYS)).order_by(EVENTS.c.number)
+_EVENTS_OF_MANY = (
+    sa.select(*EVENT_COLUMNS).where(EVENTS.c.subject.in_(KEYS)).order_by(EVENTS.c.number)
+)
 
 # Audit
 
@@ -174,7 +176,7 @@ def events_of(
     limit: int | None = None,
 ) -> list[StoredEvent]:
     """What has happened to one subject so far, in order; followers read `event_order` instead."""
-    query = sa.select(*_SHOWN).where(EVENTS.c.subject == subject, EVENTS.c.number > after)
+    query = sa.select(*EVENT_COLUMNS).where(EVENTS.c.subject == subject, EVENTS.c.number > after)
     if kind is not None:
         query = query.where(EVENTS.c.kind == kind.value)
     return read_all(connection, query.order_by(EVENTS.c.number).limit(limit), StoredEvent)
