@@ -30,7 +30,7 @@ from bough.server.workers.passed_connections import (
     receive,
 )
 from bough.server.workers.server_link import ServerLink
-from bough.server.workers.shared_tally import SharedTally, make_memory
+from bough.server.workers.shared_counts import SharedTally, make_memory
 from bough.server.workers.worker_process import WorkerServer
 from tests.api.house import House
 from tests.store.databases import SqliteFiles

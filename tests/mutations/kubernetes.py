@@ -33,19 +33,19 @@ MUTATIONS = (
         "queues of a cluster grow before others shrink",
         "return Phase.LEAVES_GROW if moved or grows else Phase.LEAVES_SHRINK",
         "return Phase.LEAVES_SHRINK",
-        "tests/property/test_queue_changes.py",
+        "tests/property/test_object_changes.py",
     ),
     Mutation(
         "objects of others with our name are changed",
         "if there is None or self._owner.owns(there.metadata):",
         "if True:",
-        "tests/property/test_queue_changes.py",
+        "tests/property/test_object_changes.py",
     ),
     Mutation(
         "a queue goes while pods name it",
         "if not below[name] and name not in self._used.queues:",
         "if not below[name]:",
-        "tests/property/test_queue_changes.py",
+        "tests/property/test_object_changes.py",
     ),
     Mutation(
         "what KAI evicted counts as lost",

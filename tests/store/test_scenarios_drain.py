@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from bough.control.scheduling import timeouts
-from bough.control.scheduling.bell import Bell
+from bough.control.scheduling.loop_bell import Bell
 from bough.control.site import Site
 from bough.errors import Invalid, Unavailable
 from bough.model.backend import Observation, Sight

@@ -10,7 +10,7 @@ from bough.core.cycle.decide_pods import serve_pods
 from bough.core.cycle.plan import plan
 from bough.core.cycle.preemption import PreemptionSearch
 from bough.core.cycle.victim import Victim
-from bough.model.admission import (
+from bough.model.admission_rules import (
     AdmissionRules,
     Preemption,
     PreemptionWithinQueue,

@@ -12,7 +12,7 @@ from bough.core.explain.remedies import remedies
 from bough.core.explain.remedy_source import Source
 from bough.core.explain.sentences import say_steps
 from bough.core.quota.fair_tree import capacity_of, fair_tree
-from bough.model.admission import AdmissionRules, StopPolicy
+from bough.model.admission_rules import AdmissionRules, StopPolicy
 from bough.model.cluster import Resources, Taint
 from bough.model.fair_queue import FairAmount, FairQueue
 from bough.model.gang import SubGroup

@@ -6,7 +6,7 @@ import pytest
 
 from bough.core.cycle.plan import plan
 from bough.core.gang.from_workload import gang_of_workload
-from bough.model.admission import AdmissionRules, QueueingStrategy
+from bough.model.admission_rules import AdmissionRules, QueueingStrategy
 from bough.model.gang import Gang
 from bough.model.gang_rules import LineOrder
 from bough.model.policy import KAI, KUEUE, OSMO, Policy

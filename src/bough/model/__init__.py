@@ -7,7 +7,7 @@ What is decided about
 - cluster: nodes, what they offer, how they are wired, which pods may use them
 - quota: cohorts and queues, as they are declared
 - queue_tree: the queues that a cluster should have, and what was found there
-- admission: the rules of a queue
+- admission_rules: the rules of a queue
 - policy: how a cycle decides, and the presets
 - gang_rules: the part of a policy that concerns gangs with pods
 - place_policy: the part that concerns places

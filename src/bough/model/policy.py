@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
-from bough.model.admission import (
+from bough.model.admission_rules import (
     Preemption,
     PreemptionWithinQueue,
     ReclaimWithinCohort,

@@ -15,9 +15,9 @@ decisions                    what was decided about gangs, and what an earlier l
 decision_records             ConfigMaps in which decisions are recorded before the first bind
 binder                       sends binds, gang by gang, several requests in parallel
 evictor                      evicts pods, as far as disruption budgets allow
-workers                      the threads with which binder, evictor and reporter send requests
+request_threads              the threads with which binder, evictor and reporter send requests
 reporter                     writes statuses, conditions and events when there is news
-sentences                    the sentence that explains each gang
+gang_sentences               the sentence that explains each gang
 status_text                  conditions, counts and amounts in the form that status fields have
 lease                        which of several schedulers decides
 counters                     the scheduler's own metrics

@@ -21,7 +21,7 @@ from bough.pod_scheduler.decision_records import RecordResult, RecordWrite, send
 from bough.pod_scheduler.decisions import Batch, PlacedPod
 from bough.pod_scheduler.kinds import PODS
 from bough.pod_scheduler.pod_view import split_name
-from bough.pod_scheduler.workers import Workers
+from bough.pod_scheduler.request_threads import Workers
 
 LOG = logging.getLogger(__name__)
 #: How many requests are sent in parallel.

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from bough.control.clock import SteadyClock
-from bough.control.scheduling.bell import Bell
+from bough.control.scheduling.loop_bell import Bell
 from bough.control.site import Clock, Site, site_identity
 from bough.errors import BoughError, Broken
 from bough.server.backend_hosts import Host, open_hosts

@@ -41,9 +41,9 @@ from bough.server.example import TRIED, make_example
 from bough.server.http_server import HttpServer, find_bounds
 from bough.server.listening_socket import Listening, shown
 from bough.server.loop_watch import LoopWatch
+from bough.server.notification_senders import NetworkSender
 from bough.server.notifier import Notifier
 from bough.server.process_start import log_to_standard_error, make_site
-from bough.server.senders import NetworkSender
 from bough.server.server_key import ServerKey
 from bough.server.settings import Settings
 from bough.server.workers.supervision import Workers

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 
 from bough.control.pools.standings import Standings
-from bough.control.scheduling.bell import Bell
 from bough.control.scheduling.loop import TICK_S, CycleResult, Scheduler
+from bough.control.scheduling.loop_bell import Bell
 from bough.control.scheduling.plan_questions import Answers, Question
 from bough.control.site import Site
 from bough.model.backend import Backend

@@ -24,7 +24,7 @@ from bough.core.quota.tree import QuotaTree
 from bough.core.quota.usage import usage_of
 from bough.errors import Invalid, NotFound
 from bough.formats.yaml.quantity import parse_quantity
-from bough.model.admission import StopPolicy
+from bough.model.admission_rules import StopPolicy
 from bough.model.quota import Cohort, FlavorResource, NodeKind, Queue, TreeNode
 from bough.model.reason import Refusal, RefusalKind
 from bough.model.words import suggest

@@ -1,7 +1,7 @@
 """The scheduler's loop: observe, snapshot, plan, apply, tell the backends.
 
 - loop: one cycle after another, woken by changes or a tick; one server at a time
-- bell: what wakes the loop
+- loop_bell: what wakes the loop
 - backend_watch: asks one backend for its nodes and attempts, and stores the answers
 - node_tests: clusters that test their nodes are told which tests there are
 - cluster_queues: queues of clusters that follow Bough's; repairs, recorded

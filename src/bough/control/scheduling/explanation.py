@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from bough.api.why import CertificateAnswer, RemedyList
-from bough.control.gangs import gang_name
+from bough.control.gangs_of_groups import gang_name
 from bough.control.people.access import allows, authorise, resource_of
 from bough.control.pools.pool_setup import read_pool_setup
 from bough.control.scheduling.plan_questions import Answers, GangAnswer, Question

@@ -33,8 +33,8 @@ Victims
 
 - preemption: the search for the victims of one gang: enough quota, and enough room
 - candidates: which gangs may be evicted for which, and in what order
-- givers: where shares decide, which queue gives back next, and whether it may be made to
-- fair_givers: the same where fair shares of what all ask for decide
+- giving_queues: where shares decide, which queue gives back next, and whether it may be made to
+- fair_giving_queues: the same where fair shares of what all ask for decide
 - reclaim_tiers: from which other queues a gang may take, and over which it has the advantage
 - victim: what ends together: a gang, or a part of it
 - victims: the search loop: take in order until it fits, put back what is not needed

@@ -12,9 +12,9 @@ from heapq import merge
 from itertools import chain, islice
 
 from bough.core.cycle.claim import Claim
-from bough.core.cycle.fair_givers import FairGivers
+from bough.core.cycle.fair_giving_queues import FairGivers
 from bough.core.cycle.forest import Ranked
-from bough.core.cycle.givers import Givers, Giving
+from bough.core.cycle.giving_queues import Givers, Giving
 from bough.core.cycle.reclaim_tiers import Preemptor, Tier, is_out_of_reach, tiers_of
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
@@ -27,7 +27,7 @@ from bough.core.gang.tree import pods_of
 from bough.core.quota.account import Account, Charge, charge, credit
 from bough.core.quota.minimum_runtimes import preempt_runtime_ms, reclaim_runtime_ms
 from bough.errors import Broken
-from bough.model.admission import (
+from bough.model.admission_rules import (
     PreemptionWithinQueue,
     ReclaimWithinCohort,
 )

@@ -12,7 +12,7 @@ from bough.core.cycle.flavors import FlavorAssignment
 from bough.core.cycle.judge import Judgement, Outlook, judge, put_back, take
 from bough.core.cycle.victim import Victim
 from bough.core.quota.account import Charge, available
-from bough.model.admission import QueueingStrategy, ReclaimWithinCohort
+from bough.model.admission_rules import QueueingStrategy, ReclaimWithinCohort
 from bough.model.plan import Wait
 from bough.model.quota import FlavorResource
 from bough.model.reason import WaitReason

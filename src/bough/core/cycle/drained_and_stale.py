@@ -5,7 +5,7 @@ from __future__ import annotations
 from bough.core.cycle.cycle import Cycle
 from bough.core.gang.sufficiency import is_sufficient
 from bough.core.gang.tree import counts_of
-from bough.model.admission import StopPolicy
+from bough.model.admission_rules import StopPolicy
 from bough.model.plan import EvictionRule
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from bough.core.cycle.forest import Leaf, Slot, reach_of
 from bough.core.cycle.needs import Ask, Need, Scan, needs_of
 from bough.core.quota.account import Charge, available, potential
-from bough.model.admission import (
+from bough.model.admission_rules import (
     FlavorFungibility,
     FlavorPreference,
     FlavorSearch,

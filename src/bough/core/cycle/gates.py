@@ -19,7 +19,7 @@ from bough.core.cycle.reasons import wait_behind, wait_for_queue
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import first_choice
 from bough.core.gang.release import core_pods
-from bough.model.admission import QueueingStrategy, StopPolicy
+from bough.model.admission_rules import QueueingStrategy, StopPolicy
 from bough.model.gang import Gang
 from bough.model.gang_rules import LineOrder
 from bough.model.plan import Wait

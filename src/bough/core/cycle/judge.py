@@ -21,7 +21,7 @@ from bough.core.cycle.shape_needs import Known, Needs, needs_in
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.account import charge, credit, potential
-from bough.model.admission import PreemptionWithinQueue, ReclaimWithinCohort
+from bough.model.admission_rules import PreemptionWithinQueue, ReclaimWithinCohort
 from bough.model.quota import FlavorResource
 from bough.model.workload import Assignment
 

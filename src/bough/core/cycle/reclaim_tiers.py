@@ -16,7 +16,7 @@ from bough.core.cycle.forest import Inner, Leaf, Ranked
 from bough.core.cycle.queue_order import Standing
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.account import Account
-from bough.model.admission import ReclaimWithinCohort
+from bough.model.admission_rules import ReclaimWithinCohort
 from bough.model.quota import Amounts, FlavorResource
 
 

@@ -25,7 +25,7 @@ from bough.core.cycle.queue_line import by_standing
 from bough.core.cycle.queue_order import Standing
 from bough.core.cycle.reserve import Reservation
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.model.admission import QueueingStrategy
+from bough.model.admission_rules import QueueingStrategy
 from bough.model.gang_rules import GrowthTurn
 from bough.model.policy import Heads
 from bough.model.snapshot import Parked

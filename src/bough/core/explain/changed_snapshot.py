@@ -11,7 +11,7 @@ import msgspec
 
 from bough.core.explain.judge import find_gang
 from bough.core.place.node_flavors import with_flavors
-from bough.model.admission import StopPolicy
+from bough.model.admission_rules import StopPolicy
 from bough.model.cluster import Node, Resources, Toleration
 from bough.model.gang import Gang, Pod, SubGroup
 from bough.model.quota import Queue

@@ -27,6 +27,6 @@ The search
 - domain_options: which domains are tried for a constraint, and in which order
 - pruning: what need not be tried, and when a search is not worth continuing
 - pod_bundles: pods that share one set of nodes
-- filling: the pods of a bundle onto nodes
-- neighbours: how near domains are to those that are in use
+- bundle_filling: the pods of a bundle onto nodes
+- near_domains: how near domains are to those that are in use
 """

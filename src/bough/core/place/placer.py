@@ -13,9 +13,9 @@ import msgspec
 from bough.core.gang.demand import Demand, growth, needed
 from bough.core.gang.sufficiency import is_sufficient
 from bough.core.gang.tree import GangTree, Held, counts_of
+from bough.core.place.bundle_filling import Taken
 from bough.core.place.cluster import Cluster, Hold, Holding
 from bough.core.place.demand_parts import Compiler, Part, Run, leaf_part
-from bough.core.place.filling import Taken
 from bough.core.place.node_choice import Chooser, Spot
 from bough.core.place.pod_shapes import Shape, is_alike
 from bough.core.place.pruning import Layout

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bough.model.admission import AdmissionRules
+from bough.model.admission_rules import AdmissionRules
 from bough.model.cluster import Node
 from bough.model.fair_queue import FairAmount, FairQueue, QueueObstacle, QueueObstacleKind
 from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup

@@ -1,6 +1,6 @@
 """Several processes that answer HTTP, with `bough serve --workers`.
 
-    shared_tally        counts that all workers share, in memory that they all see
+    shared_counts       counts that all workers share, in memory that they all see
     messages            what a worker and the server say to each other
     passed_connections  connections that go from one process to another
     worker_watch        starts a worker, watches it, and answers what it asks

@@ -23,7 +23,7 @@ from bough.server.workers.passed_connections import (
     give,
     receive,
 )
-from bough.server.workers.shared_tally import SharedTally
+from bough.server.workers.shared_counts import SharedTally
 
 LOG = logging.getLogger(__name__)
 

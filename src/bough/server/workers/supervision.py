@@ -18,7 +18,7 @@ from bough.server.process_line import write_settings
 from bough.server.settings import Settings
 from bough.server.workers.dispatch import Dispatcher
 from bough.server.workers.messages import BeginWorker, Standing
-from bough.server.workers.shared_tally import SharedTally, make_memory
+from bough.server.workers.shared_counts import SharedTally, make_memory
 from bough.server.workers.worker_requests import Desk
 from bough.server.workers.worker_watch import Shared, WorkerWatch
 

@@ -44,7 +44,7 @@ from bough.server.workers.passed_connections import (
     receive,
 )
 from bough.server.workers.server_link import DistantLoop, DistantTurns, ServerLink
-from bough.server.workers.shared_tally import SharedTally
+from bough.server.workers.shared_counts import SharedTally
 from bough.server.workers.worker_sessions import WorkerSessions
 from bough.store import Store
 

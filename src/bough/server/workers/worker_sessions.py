@@ -20,6 +20,7 @@ from anyio import to_thread
 from bough.control.workflows.sessions import SessionTarget
 from bough.errors import NotFound
 from bough.model.session import SessionConnection, SessionKind, SessionRequest
+from bough.server.bounded_counts import Tally
 from bough.server.sessions import (
     ANNOUNCED_S,
     UNKNOWN_KEY,
@@ -28,7 +29,6 @@ from bough.server.sessions import (
     Offer,
     Sessions,
 )
-from bough.server.tally import Tally
 from bough.server.workers.messages import (
     FindSession,
     MakeOffer,

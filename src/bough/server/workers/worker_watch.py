@@ -12,7 +12,7 @@ from bough.server.process_line import Failed
 from bough.server.workers.dispatch import Dispatcher
 from bough.server.workers.messages import FROM_WORKER, Beat, FromWorker, Standing, WorkerReady
 from bough.server.workers.passed_connections import make_hands
-from bough.server.workers.shared_tally import SharedTally
+from bough.server.workers.shared_counts import SharedTally
 from bough.server.workers.worker_requests import Caller, Desk
 
 _MODULE = "bough.server.workers.worker_process"

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 
-from bough.server.tally import Want
+from bough.server.bounded_counts import Want
 
 #: Rows for each connection that there can be, and for whatever else is counted.
 _FOR_EACH_CONNECTION = 4

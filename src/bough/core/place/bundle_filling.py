@@ -12,7 +12,7 @@ import msgspec
 
 from bough.core.place.demand_parts import Run
 from bough.core.place.domain_options import Spread, roomiest_first
-from bough.core.place.neighbours import Neighbours
+from bough.core.place.near_domains import Neighbours
 from bough.core.place.node_choice import Chooser, Spot
 from bough.core.place.node_index import Index
 from bough.core.place.pod_bundles import PodBundle, Wanted, contents

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.backends.kubernetes.kai.queue_changes import Used, candidates_to_go, plan_changes
+from bough.backends.kubernetes.kai.object_changes import Used, candidates_to_go, plan_changes
 from bough.backends.kubernetes.kai.wanted_objects import wanted_objects
 from bough.kube.objects import Meta
 from tests.queue_trees import OWNER, Cluster, pool_queue, tree, trees, written

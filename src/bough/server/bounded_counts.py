@@ -1,6 +1,6 @@
 """Counts that have limits: connections, streams, bodies and sessions.
 
-Where several processes answer requests, they count together (`workers.shared_tally`).
+Where several processes answer requests, they count together (`workers.shared_counts`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 
 from bough.pod_scheduler import evictor as evictor_module
 from bough.pod_scheduler.evictor import Ending, EndResult, Evictor
-from bough.pod_scheduler.workers import Workers
+from bough.pod_scheduler.request_threads import Workers
 from tests.scripted_apiserver import (
     Exchange,
     ScriptedApiserver,

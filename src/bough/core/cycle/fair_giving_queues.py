@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.contest import Contest, Rank, Seat
-from bough.core.cycle.givers import Row
+from bough.core.cycle.giving_queues import Row
 from bough.core.cycle.reclaim_tiers import Preemptor
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy

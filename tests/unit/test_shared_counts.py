@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 
 from bough.errors import Throttled
 from bough.server import concurrency_limits
+from bough.server.bounded_counts import OwnTally, Want
 from bough.server.concurrency_limits import BodyCount, share_limits
-from bough.server.tally import OwnTally, Want
-from bough.server.workers.shared_tally import SharedTally, make_memory
+from bough.server.workers.shared_counts import SharedTally, make_memory
 
 WORKERS = 3
 #: Takes what only one can have, again and again, and says how often it was not alone with it; then
 #: takes as many as it can of one key, says how many it has, and stays.
 GREEDY = """
 import sys
-from bough.server.tally import Want
-from bough.server.workers.shared_tally import SharedTally
+from bough.server.bounded_counts import Want
+from bough.server.workers.shared_counts import SharedTally
 memory, worker = map(int, sys.argv[1:])
 tally = SharedTally(memory, 3, worker)
 print("ready", flush=True)
@@ -101,7 +101,7 @@ def test_a_lock_of_a_process_that_is_killed_is_free(memory: int):
 def test_shared_counts_are_those_of_one_process(steps: list[tuple[int, int, int, bool]]):
     # So few rows that keys are seldom in their own place.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bough.server.workers.shared_tally._BESIDE", 64)
+        patch.setattr("bough.server.workers.shared_counts._BESIDE", 64)
         memory = make_memory(WORKERS, 0)
     try:
         shared = [SharedTally(memory, WORKERS, each) for each in range(WORKERS)]
@@ -135,7 +135,7 @@ def test_rows_are_used_again_so_new_keys_always_find_one(memory: int):
 
 
 def test_what_cannot_be_counted_is_not_allowed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("bough.server.workers.shared_tally._BESIDE", 4)
+    monkeypatch.setattr("bough.server.workers.shared_counts._BESIDE", 4)
     memory = make_memory(1, 0)
     try:
         tally = SharedTally(memory, 1)
