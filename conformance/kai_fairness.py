@@ -11,6 +11,7 @@ from typing import Any
 
 from bough.core.quota.account import Account, credit
 from bough.core.quota.division import Amount, Taker, divide
+from bough.core.quota.fair_tree import ANY_FLAVOR, CPU, GPU, MEMORY, capacity_of, fair_tree
 from bough.core.quota.fairness import (
     Entitlement,
     Entitlements,
@@ -20,12 +21,11 @@ from bough.core.quota.fairness import (
     is_within_deserved,
     rank,
 )
-from bough.core.quota.fairtree import ANY_FLAVOR, CPU, GPU, MEMORY, capacity_of, fair_tree
+from bough.core.quota.minimum_runtimes import preempt_runtime_ms, reclaim_runtime_ms
 from bough.core.quota.reclaim import Reclaim
-from bough.core.quota.runtimes import preempt_runtime_ms, reclaim_runtime_ms
 from bough.core.quota.tree import QuotaTree
-from bough.model.fairqueue import FairQueue
-from bough.model.gangrules import RuntimeOf
+from bough.model.fair_queue import FairQueue
+from bough.model.gang_rules import RuntimeOf
 from bough.model.policy import ShareRule
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
 

@@ -14,7 +14,7 @@ from bough.core.gang.release import next_unit
 from bough.core.gang.tree import GangTree
 from bough.core.gang.validation import check_pod_group
 from bough.model.gang import Gang, Pod, PodState, SubGroup
-from bough.model.podgroup import PodGroup, SubGroupSpec
+from bough.model.pod_group import PodGroup, SubGroupSpec
 from bough.model.problem import Severity
 
 Case = dict[str, Any]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from bough.core.quota.fairtree import capacity_of, fair_tree
+from bough.core.quota.fair_tree import capacity_of, fair_tree
 from bough.model.cluster import Match, Node, Resources, Topology, TopologyLevel
-from bough.model.fairqueue import FairAmount, FairQueue
+from bough.model.fair_queue import FairAmount, FairQueue
 from bough.model.gang import Gang, Pod, PodState, SubGroup, TopologyConstraint
 from bough.model.quota import Cohort, Queue
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.cycle import Cycle
-from bough.core.cycle.decide import room_to_keep
+from bough.core.cycle.decide_pod_sets import room_to_keep
 from bough.core.cycle.flavors import FlavorAssignment, FlavorQuestion, Mode, assign_flavors
 from bough.core.cycle.forest import Leaf, Slot
 from bough.core.cycle.judge import Judgement, Outlook
 from bough.core.cycle.memo import Memo
-from bough.core.cycle.partial import largest_that_fits
+from bough.core.cycle.partial_admission import largest_that_fits
 from bough.core.cycle.together import decision_order
 from bough.core.gang.from_workload import gang_of_workload
 from bough.core.gang.order import SPEC_ORDER

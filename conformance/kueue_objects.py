@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from bough.core.quota.tree import QuotaTree
-from bough.model.admission import (
+from bough.model.admission_rules import (
     AdmissionCheck,
     AdmissionRules,
     BorrowWithinCohort,

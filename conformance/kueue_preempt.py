@@ -7,15 +7,15 @@ from typing import Any
 
 from bough.core.cycle.candidates import Candidates
 from bough.core.cycle.claim import Claim
-from bough.core.cycle.givers import Givers, Row
+from bough.core.cycle.giving_queues import Givers, Row
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.preemption import PreemptionSearch
 from bough.core.cycle.queue_order import Standing, standing_of
-from bough.core.cycle.tiers import Preemptor
+from bough.core.cycle.reclaim_tiers import Preemptor
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.from_workload import gang_of_workload
-from bough.model.admission import (
+from bough.model.admission_rules import (
     AdmissionRules,
     Preemption,
     PreemptionWithinQueue,

@@ -20,8 +20,8 @@ from bough.control.scheduling.loop import Bell
 from bough.control.site import Site
 from bough.server.application import DECLARED, make_application, routes
 from bough.server.authenticator import Authenticator
-from bough.server.engine import Engine
 from bough.server.permissions import Scope
+from bough.server.scheduler_thread import Engine
 from bough.store import Store
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "http.md"

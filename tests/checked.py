@@ -15,7 +15,7 @@ from typing import Any
 from bough.api.file_answers import CheckAnswer, FileProblem
 from bough.model.cluster import Topology
 from bough.model.gang import TopologyConstraint
-from bough.model.podgroup import PodGroup, SubGroupSpec, TopologyConstraints
+from bough.model.pod_group import PodGroup, SubGroupSpec, TopologyConstraints
 from bough.model.quota import Cohort, Queue, Quota, ResourceGroup
 from bough.model.words import write_amount
 from bough.model.workload import Flavor, LocalQueue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bough.core.cycle.plan import plan
-from bough.model.gangrules import GangRules
+from bough.model.gang_rules import GangRules
 from bough.model.plan import Plan
 from bough.model.policy import OSMO
 from bough.model.snapshot import Snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from bough.control.pools.kueue_tree import KueueTree, kueue_tree
-from bough.control.pools.pool_config import PoolSetup
+from bough.control.pools.pool_setup import PoolSetup
 from bough.control.pools.quota_tree import QuotaForest, derive
 from bough.control.scheduling.tree_export import KaiTrees, kai_trees
 from bough.model.names import QueueName, exported_name

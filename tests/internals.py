@@ -16,8 +16,9 @@ _FOLDER = Path(__file__).parent
 #: Algorithms: quota, placement, victims, plans; supervisors and sandboxes; pods of a cluster; the
 #: protocols of Kubernetes, of object stores and of WebSockets; states of workflows; queries.
 ALGORITHMS = (
-    "backends", "core", "kube", "kube_webhook", "pod_grouper", "pod_scheduler", "store", "stores",
-    "websocket", "control.workflows.lifecycle", "control.workflows.workflow_changes",
+    "backends", "core", "kube", "kube_webhook", "pod_grouper", "pod_scheduler", "store",
+    "object_stores", "websocket", "control.workflows.lifecycle",
+    "control.workflows.workflow_changes",
 )  # fmt: skip
 #: What people and programs use, and the types that these speak of.
 SURFACES = (

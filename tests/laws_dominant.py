@@ -14,7 +14,7 @@ from bough.core.cycle.plan import run
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.model.cluster import Node, Resources
 from bough.model.gang import Gang, Pod, PodState
-from bough.model.gangrules import IdleShare
+from bough.model.gang_rules import IdleShare
 from bough.model.policy import KAI, OSMO, Policy
 from bough.model.quota import Cohort, Queue
 from bough.model.snapshot import Snapshot

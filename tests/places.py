@@ -7,7 +7,7 @@ from bough.core.place.placer import Placer
 from bough.core.place.result import GangPlacement, NoPlace
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang, Pod, PodState, SubGroup, TopologyConstraint
-from bough.model.placement import PlacePolicy
+from bough.model.place_policy import PlacePolicy
 
 TOPOLOGY = Topology("wires", (TopologyLevel("zone"), TopologyLevel("rack", "shelf")))
 RACK = TopologyConstraint(required="rack")

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from bough.backends.kubernetes.kai.kai_objects import KaiQueue
-from bough.backends.kubernetes.kai.queue_changes import (
+from bough.backends.kubernetes.kai.object_changes import (
     WRITTEN,
     Change,
     FoundObjects,

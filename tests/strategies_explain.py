@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang, Pod, PodState, SubGroup, TopologyConstraint
-from bough.model.gangrules import GangRules
+from bough.model.gang_rules import GangRules
 from bough.model.policy import OSMO, Policy
 from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
 from bough.model.snapshot import Snapshot

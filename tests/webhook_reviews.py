@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from bough.model.cluster import Topology
-from bough.model.fairqueue import FairQueue
-from bough.model.podgroup import PodGroup
+from bough.model.fair_queue import FairQueue
+from bough.model.pod_group import PodGroup
 from bough.model.quota import Cohort
 
 

@@ -14,7 +14,7 @@ from bough.core.cycle.requeue import Lines
 from bough.core.gang.from_workload import gang_of_workload
 from bough.core.quota.tree import QuotaTree
 from bough.core.quota.usage import usage_of
-from bough.model.admission import (
+from bough.model.admission_rules import (
     AdmissionRules,
     BorrowWithinCohort,
     FlavorFungibility,

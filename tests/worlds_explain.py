@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from bough.core.gang.from_workload import gang_of_workload
-from bough.model.admission import AdmissionRules
+from bough.model.admission_rules import AdmissionRules
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.quota import (

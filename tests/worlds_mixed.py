@@ -7,7 +7,7 @@ from random import Random
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.gang.from_workload import gang_of_workload
-from bough.model.admission import (
+from bough.model.admission_rules import (
     AdmissionRules,
     BorrowWithinCohort,
     FlavorFungibility,

@@ -11,7 +11,7 @@ from random import Random
 import msgspec
 
 from bough.core.cycle.memo import Memo
-from bough.model.admission import StopPolicy
+from bough.model.admission_rules import StopPolicy
 from bough.model.cluster import Resources
 from bough.model.gang import Gang, Pod, SubGroup
 from bough.model.policy import Policy

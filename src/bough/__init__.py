@@ -8,7 +8,7 @@ Nothing is imported here before it is asked for, so that the command line starts
     store          tables and queries, on SQLite or PostgreSQL
     control        use cases, and the scheduler's loop
     backends       what runs tasks: processes of this machine, pods of a cluster
-    stores         object stores, as URLs name them
+    object_stores  object stores, as URLs name them
     server         HTTP over the use cases; where everything is put together
     api            requests and answers of the server, for all sides
     client         the Python client
@@ -19,7 +19,7 @@ Nothing is imported here before it is asked for, so that the command line starts
     pod_scheduler  `bough kube schedule`
     pod_grouper    `bough kube group`
     kube_webhook   `bough kube webhook`
-    disk           files that are whole or not there
+    durable_files  files that are whole or not there
     site_files     names of the files in a server's data folder, and how one is recognised
     pipes          pipes that hold more than usual
     sealed_lines   files of lines with a checksum: backups and exported histories

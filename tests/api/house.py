@@ -14,8 +14,8 @@ from bough.control.scheduling.loop import Bell
 from bough.control.site import Site
 from bough.server.application import keep, make_application
 from bough.server.authenticator import Authenticator
-from bough.server.engine import Engine
 from bough.server.middleware import Middleware
+from bough.server.scheduler_thread import Engine
 from bough.store import Store
 from tests.store.world import Time, big_node
 

@@ -11,7 +11,7 @@ import pytest
 
 from bough.control.clock import SteadyClock
 from bough.control.pools import pools
-from bough.control.scheduling.bell import Bell
+from bough.control.scheduling.loop_bell import Bell
 from bough.control.workflows.query import get_workflow
 from bough.control.workflows.specs import read_spec
 from bough.control.workflows.submission import submit

@@ -12,12 +12,19 @@ from contextlib import ExitStack
 import pytest
 
 from bough.model.session import SessionConnection
+from bough.server.bounded_counts import Want
 from bough.server.connections import ALL
-from bough.server.tally import Want
 from bough.server.workers import dispatch
 from bough.server.workers.dispatch import Dispatcher
-from bough.server.workers.hands import ForSession, NewConnection, Taken, give, make_hands, receive
-from bough.server.workers.shared_tally import SharedTally, make_memory
+from bough.server.workers.passed_connections import (
+    ForSession,
+    NewConnection,
+    Taken,
+    give,
+    make_hands,
+    receive,
+)
+from bough.server.workers.shared_counts import SharedTally, make_memory
 
 #: For a machine that is busy with other tests.
 PATIENCE_S = 60

@@ -14,10 +14,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from bough.server import loop_watch, thread_pulse
+from bough.server import loop_watch, thread_liveness
 from bough.server.process import put_together
 from bough.server.settings import Settings
-from bough.server.thread_pulse import ThreadPulse, ran_s
+from bough.server.thread_liveness import ThreadPulse, ran_s
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 120
@@ -53,7 +53,7 @@ def running(work: Callable[[ThreadPulse, threading.Event], object]) -> Iterator[
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_pulse, "IDLE_S", 0.2)
+    monkeypatch.setattr(thread_liveness, "IDLE_S", 0.2)
 
 
 def _compute(_: ThreadPulse, ended: threading.Event) -> None:
@@ -72,12 +72,12 @@ def test_a_thread_that_waits_without_a_mark_hangs():
 def test_a_thread_that_computes_does_not_hang_until_it_takes_far_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(thread_pulse, "LITTLE_S", 0.05)
+    monkeypatch.setattr(thread_liveness, "LITTLE_S", 0.05)
     with running(_compute) as pulse:
         began = time.process_time()
         until(lambda: time.process_time() - began > 1.0)
         assert "" == pulse.fault
-        monkeypatch.setattr(thread_pulse, "LONGEST_S", 0.3)
+        monkeypatch.setattr(thread_liveness, "LONGEST_S", 0.3)
         until(lambda: pulse.fault)
 
 
@@ -98,7 +98,7 @@ def test_a_thread_that_waits_for_the_processor_does_not_hang(monkeypatch: pytest
             used = time.pthread_getcpuclockid(pulse.thread.ident or 0)
             until(lambda: ran_s(pulse.thread) > 1.5 * time.clock_gettime(used) + 0.2)
             # It computed for less than this, but wanted to.
-            monkeypatch.setattr(thread_pulse, "LITTLE_S", time.clock_gettime(used) + 0.1)
+            monkeypatch.setattr(thread_liveness, "LITTLE_S", time.clock_gettime(used) + 0.1)
             assert "" == pulse.fault
     finally:
         for each in others:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bough.control.clock import SteadyClock
-from bough.control.scheduling.questions import Question
+from bough.control.scheduling.plan_questions import Question
 from bough.errors import Busy, NotFound
 from bough.server.loop_watch import LoopWatch
 from bough.server.process import Running, put_together

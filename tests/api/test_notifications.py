@@ -12,9 +12,9 @@ import pytest
 from bough.control.records import notifications
 from bough.errors import Invalid
 from bough.model.notification import EmailSender, NotificationRules
-from bough.server import senders
+from bough.server import notification_senders
+from bough.server.notification_senders import NetworkSender, read_rules
 from bough.server.notifier import Notifier
-from bough.server.senders import NetworkSender, read_rules
 from tests.api.house import House
 from tests.api.receiving import Hooks, Mails, receiving_hooks, receiving_mail
 
@@ -197,7 +197,7 @@ def test_a_webhook_that_never_ends_its_answer_holds_up_no_other_user(ann: House,
 def test_a_webhook_that_never_ends_its_answer_is_cut_off(
     ann: House, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(senders, "LONGEST_S", 0.2)
+    monkeypatch.setattr(notification_senders, "LONGEST_S", 0.2)
     found = post(ann, hooks)
     hooks.slow = {"/told"}
     found.chooses("webhook", f"{hooks.address}/told")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bough.backends.kubernetes.kai.queue_changes import digest_of
+from bough.backends.kubernetes.kai.object_changes import digest_of
 from bough.backends.kubernetes.kai.wanted_objects import Owner, wanted_objects
-from bough.control.pools.pool_config import read_pool_setup
+from bough.control.pools.pool_setup import read_pool_setup
 from bough.control.scheduling.cluster_queues import queue_tree
 from bough.control.site import site_identity
 from bough.model.names import QueueName

@@ -18,8 +18,8 @@ from bough.control.scheduling.loop import Bell
 from bough.control.site import Site
 from bough.control.workflows.submission import submit
 from bough.model.access import Actor
-from bough.model.record import EventKind
-from bough.server.engine import Engine
+from bough.model.change_record import EventKind
+from bough.server.scheduler_thread import Engine
 from bough.store import Store
 from bough.store.schema import COUNTERS, EVENTS, OUTBOX, TASKS
 from tests.api.house import spec

@@ -20,10 +20,17 @@ from bough.server.connections import Bounds, OpenConnections
 from bough.server.process_line import Line
 from bough.server.workers import worker_process
 from bough.server.workers.dispatch import Dispatcher
-from bough.server.workers.hands import ForSession, NewConnection, Taken, give, make_hands, receive
 from bough.server.workers.messages import FROM_WORKER
+from bough.server.workers.passed_connections import (
+    ForSession,
+    NewConnection,
+    Taken,
+    give,
+    make_hands,
+    receive,
+)
 from bough.server.workers.server_link import ServerLink
-from bough.server.workers.shared_tally import SharedTally, make_memory
+from bough.server.workers.shared_counts import SharedTally, make_memory
 from bough.server.workers.worker_process import WorkerServer
 from tests.api.house import House
 from tests.store.databases import SqliteFiles

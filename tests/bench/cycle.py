@@ -11,7 +11,7 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.model.cluster import Node, Resources
 from bough.model.gang import Gang, Pod, PodState
-from bough.model.gangrules import LineOrder
+from bough.model.gang_rules import LineOrder
 from bough.model.plan import Plan
 from bough.model.policy import KAI_FAIR, OSMO
 from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup

@@ -15,7 +15,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bough.backends.local.command import DeviceRules, TaskLimits
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox import syscalls
 from bough.backends.local.sandbox.limits import (
@@ -26,6 +25,7 @@ from bough.backends.local.sandbox.limits import (
     plan_group,
     remove_parents,
 )
+from bough.backends.local.task_command import DeviceRules, TaskLimits
 
 PROGRAM = "/bin/true"
 _PAGE = 4_096

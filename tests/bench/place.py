@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from bough.core.gang.tree import GangTree
 from bough.core.place.result import GangPlacement, NoPlace
-from bough.model.placement import PlacePolicy
+from bough.model.place_policy import PlacePolicy
 from tests.bench import worlds_place as worlds
 from tests.bench.report import Report, cpu_seconds
 from tests.bench.worlds_place import World

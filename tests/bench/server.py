@@ -20,7 +20,7 @@ import pytest
 from bough.control.scheduling.loop import Bell, Scheduler
 from bough.control.site import Site
 from bough.control.workflows.submission import SubmitMode, submit
-from bough.server.engine import Engine
+from bough.server.scheduler_thread import Engine
 from bough.store import Store
 from tests.api.served import Served
 from tests.bench import crowd, floor

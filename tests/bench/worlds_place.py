@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bough.core.place.placer import Placer
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang, Pod, PodState, SubGroup, TopologyConstraint
-from bough.model.placement import PlacePolicy
+from bough.model.place_policy import PlacePolicy
 
 GIB = 1 << 30
 TOPOLOGY = Topology(

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from bough.model.record import EventKind, StoredEvent
+from bough.model.change_record import EventKind, StoredEvent
 from bough.model.subpool import SubpoolState
 from bough.model.transitions import TASK_TRANSITIONS, WORKFLOW_TRANSITIONS
 from bough.model.workflow import ExitCode, Task, TaskStatus, Workflow, WorkflowStatus

@@ -27,7 +27,7 @@ from bough.backends.local.attempt_folder import Folders, folder_name
 from bough.backends.local.attempt_state import read_state
 from bough.backends.logs.log_reader import AttemptLogReader
 from bough.client import Client
-from bough.disk import write_whole
+from bough.durable_files import write_whole
 from bough.model.task_template import CheckpointSpec, OutputSpec
 from tests.crash.crashes import Scene, say, scene
 from tests.crash.laws import FOLLOWED_OR_LOST

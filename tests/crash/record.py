@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from bough.model.change_record import StoredEvent
 from bough.model.pool import Pool
-from bough.model.record import StoredEvent
 from bough.model.subpool import Subpool
 from bough.model.workflow import Group, Task, Workflow
 from bough.store import Store, event_order

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bough.stores.s3_multipart import PART_BYTES
+from bough.object_stores.s3_multipart import PART_BYTES
 from tests.e2e.local import Local, hosting, job
 from tests.e2e.served import PATIENCE_S, PROGRAM
 from tests.object_stores.proxy import Proxy

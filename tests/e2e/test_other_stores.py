@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bough.model.object_store import StoreCredential
-from bough.stores.failures import StoreFailed
-from bough.stores.s3_multipart import PART_BYTES
+from bough.object_stores.failures import StoreFailed
+from bough.object_stores.s3_multipart import PART_BYTES
 from tests.e2e.local import hosting
 from tests.e2e.test_store_transfers import fetch, send, some_files, tree
 from tests.object_stores.proxy import Proxy

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bough.backends.local.command import SandboxKind
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.preparation.prepare_task import Place, prepare
+from bough.backends.local.task_command import SandboxKind
 from bough.model.backend import Launch
 from bough.model.task_template import TaskTemplate
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.command import TaskCommand
 from bough.backends.local.sandbox import syscalls
 from bough.backends.local.sandbox.sandbox import enter, environment_of
+from bough.backends.local.task_command import TaskCommand
 from bough.errors import BoughError
 from tests.warm import Process
 

@@ -21,9 +21,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bough.backends.local.command import SandboxKind
 from bough.backends.local.sandbox import netlink, sandbox, sandbox_probe, syscalls
 from bough.backends.local.supervisor.group_network import GroupAddress
+from bough.backends.local.task_command import SandboxKind
 from bough.errors import Unavailable
 from bough.model.backend import Launch, Start
 from bough.model.task_template import FileSpec

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from bough.backends.local.command import SandboxKind
 from bough.backends.local.sandbox import sandbox, sandbox_probe
+from bough.backends.local.task_command import SandboxKind
 from bough.model.session import SessionConnection, SessionKind, SessionNews, SessionRequest
 from bough.websocket.channels import OUTPUT, STATUS
 from bough.websocket.frames import BINARY, FrameReader, frame

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.backends.local.command import Copy, CopyLimits
 from bough.backends.local.data import copying
 from bough.backends.local.data.copying import UNFINISHED, Copied, copy_files
+from bough.backends.local.data.file_name_patterns import matching
 from bough.backends.local.data.locations import results_folder, safe_name, url_folder
-from bough.backends.local.data.matching import matching
 from bough.backends.local.data.paths import split_path
 from bough.backends.local.errors import CopyFailed, Unstartable
 from bough.backends.local.options import LocalOptions
+from bough.backends.local.task_command import Copy, CopyLimits
 
 
 def tree(folder: Path) -> dict[str, str]:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from bough.backends.local.attempt_folder import Folders, folder_name
-from bough.backends.local.data.measuring import DEEPEST, Measuring
+from bough.backends.local.data.disk_usage import DEEPEST, Measuring
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox.cgroups import MEMORY
 from bough.backends.local.sandbox.limits import Cgroup, choose_limits

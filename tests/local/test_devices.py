@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from bough.backends.local.command import DeviceRules, SandboxKind
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox import devices as devices_module
 from bough.backends.local.sandbox import limits as limits_module
@@ -25,6 +24,7 @@ from bough.backends.local.sandbox.cgroups import DEVICES, find_hierarchies
 from bough.backends.local.sandbox.devices import apply_rules, find_gpu_devices, plan_devices
 from bough.backends.local.sandbox.limits import choose_limits
 from bough.backends.local.sandbox.syscalls import read_mounts
+from bough.backends.local.task_command import DeviceRules, SandboxKind
 from tests.local.bench import Bench
 from tests.local.entering import Running
 from tests.local.plain_account import in_another_process

@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from bough.backends.local.command import SandboxKind
 from bough.backends.local.errors import Unstartable, lacks_room
 from bough.backends.local.images.image_folder import ImageFolder
+from bough.backends.local.task_command import SandboxKind
 from bough.errors import Unavailable
 from bough.model.backend import Sight
 from bough.model.task_template import FileSpec, TaskTemplate

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from bough.backends.local.command import TaskLimits
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox import limits as limits_module
 from bough.backends.local.sandbox.cgroups import (
@@ -35,6 +34,7 @@ from bough.backends.local.sandbox.limits import (
     parent_name,
     plan_group,
 )
+from bough.backends.local.task_command import TaskLimits
 
 MEBIBYTE = 2**20
 #: Takes so much memory, says so, and waits for its end.

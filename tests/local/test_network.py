@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from bough.backends.local.command import SandboxKind
 from bough.backends.local.options import LocalOptions, TaskNetwork
 from bough.backends.local.sandbox import network_probe
 from bough.backends.local.sandbox.network import NetworkSetup
 from bough.backends.local.sandbox.network_probe import NetworkTrial, choose_network
+from bough.backends.local.task_command import SandboxKind
 from bough.errors import Invalid
 from bough.model.backend import Sight, Start
 from tests.local import networking

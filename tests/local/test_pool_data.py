@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.backends.local.command import Copy, PoolPlace
 from bough.backends.local.errors import CopyFailed
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.pool_data import pool_store, trees
+from bough.backends.local.pool_data import folder_copying, pool_store
 from bough.backends.local.pool_data.pool_folder import opened_pool, space_folder
 from bough.backends.local.pool_data.pool_store import DRAFT_S, LocalPoolData
+from bough.backends.local.task_command import Copy, PoolPlace
 from bough.errors import BoughError, Conflict, Invalid, Unavailable
 from bough.model.pool_data import ContentPart, DataEntry, PoolSpace
 
@@ -62,10 +62,10 @@ class Kept:
         return PoolPlace(str(self.folder), path, self.space.quota_bytes, "p", "ann")
 
     def store(self, source: Path, path: str, **more: object) -> None:
-        trees.store_tree(Copy(str(source), "", **more), self.place(path))  # pyright: ignore[reportArgumentType]
+        folder_copying.store_tree(Copy(str(source), "", **more), self.place(path))  # pyright: ignore[reportArgumentType]
 
     def fetch(self, path: str, target: Path, **more: object) -> None:
-        trees.fetch_tree(Copy("", str(target), **more), self.place(path))  # pyright: ignore[reportArgumentType]
+        folder_copying.fetch_tree(Copy("", str(target), **more), self.place(path))  # pyright: ignore[reportArgumentType]
 
     def contents(self) -> int:
         """How many contents are on the disk, named or not."""
@@ -287,7 +287,7 @@ def test_a_writer_that_is_killed_shows_nothing_and_is_cleaned_up(
     source.mkdir()
     for number in range(3):
         (source / f"{number}").write_bytes(os.urandom(100))
-    real: Callable[..., object] = getattr(trees, step)
+    real: Callable[..., object] = getattr(folder_copying, step)
     calls: list[int] = []
 
     def die(*arguments: object) -> object:
@@ -299,7 +299,7 @@ def test_a_writer_that_is_killed_shows_nothing_and_is_cleaned_up(
 
     child = os.fork()
     if child == 0:
-        monkeypatch.setattr(trees, step, die)
+        monkeypatch.setattr(folder_copying, step, die)
         try:
             kept.store(source, "x")
         finally:

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.backends.local.command import TaskLimits
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.preparation.layout import Surroundings, TaskLayout
 from bough.backends.local.preparation.prepare_task import Place, prepare
+from bough.backends.local.task_command import TaskLimits
 from bough.backends.placeholders import Meaning
 from bough.model.backend import Launch
 from bough.model.task_template import (

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bough.backends.local.command import Copy, Mount
 from bough.backends.local.data.copying import copy_files
+from bough.backends.local.task_command import Copy, Mount
 from bough.model.task_template import (
     CheckpointSpec,
     CredentialUse,

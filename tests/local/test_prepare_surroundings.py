@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from bough.backends.local.command import TaskLimits
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.preparation.accounts import account_warnings
 from bough.backends.local.preparation.prepare_task import clean_up
+from bough.backends.local.task_command import TaskLimits
 from bough.model.task_template import (
     CheckpointSpec,
     CredentialUse,

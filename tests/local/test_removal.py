@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bough.backends.local.command import Copy
 from bough.backends.local.data.copying import copy_files
 from bough.backends.local.data.removal import remove
 from bough.backends.local.preparation.prepare_task import clean_up
+from bough.backends.local.task_command import Copy
 
 
 def make_deep(folder: Path, depth: int = 3_000) -> None:

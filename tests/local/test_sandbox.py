@@ -20,13 +20,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bough.backends.local.command import Mount, SandboxKind, TaskCommand
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.preparation.prepare_task import Place, prepare
 from bough.backends.local.sandbox import sandbox_probe as probe
 from bough.backends.local.sandbox import syscalls
 from bough.backends.local.sandbox.root_filesystem import find_running
 from bough.backends.local.sandbox.sandbox import choose_sandbox
+from bough.backends.local.task_command import Mount, SandboxKind, TaskCommand
 from bough.model.backend import Launch
 from bough.model.task_template import FileSpec, InputSpec, TaskTemplate
 from tests.local.entering import UNSTARTABLE, Running, processes_with, wait_for, wait_until_gone

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bough.backends.local.command import SandboxKind
+from bough.backends.local.task_command import SandboxKind
 from bough.errors import Conflict
 from bough.model.session import SessionKind, SessionRequest
 from bough.websocket.frames import BINARY, frame

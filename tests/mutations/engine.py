@@ -166,7 +166,7 @@ MUTATIONS = (
         "cordons are ignored",
         "matched & tolerated & ~self.cordoned",
         "matched & tolerated",
-        "tests/unit/test_place_matching.py tests/store/test_nodes.py",
+        "tests/unit/test_place_node_matching.py tests/store/test_nodes.py",
     ),
     Mutation(
         "a required topology is ignored",
@@ -178,7 +178,7 @@ MUTATIONS = (
         "the minimum of subgroups is ignored",
         "minimum = everything if source.minimum is None else source.minimum",
         "minimum = everything",
-        "tests/unit/test_gang_predicate.py tests/unit/test_gang_demand.py",
+        "tests/unit/test_gang_sufficiency.py tests/unit/test_gang_demand.py",
     ),
     Mutation(
         "what is guaranteed is reclaimed",

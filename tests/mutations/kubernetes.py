@@ -15,13 +15,13 @@ MUTATIONS = (
         "a leader that was replaced writes over the decisions of the next one",
         "return there is not None and own is not None and there.term > own.term",
         "return False",
-        "tests/unit/test_pod_scheduler_records.py -k earlier_term",
+        "tests/unit/test_pod_scheduler_decision_records.py -k earlier_term",
     ),
     Mutation(
         "what is half bound is forgotten when more is decided",
         "if courses[group] is Course.UNFINISHED and self.of(group) is each",
         "if False",
-        "tests/unit/test_pod_scheduler_records.py -k not_finished",
+        "tests/unit/test_pod_scheduler_decision_records.py -k not_finished",
     ),
     Mutation(
         "pods are watched while all that happens is their bind",
@@ -33,19 +33,19 @@ MUTATIONS = (
         "queues of a cluster grow before others shrink",
         "return Phase.LEAVES_GROW if moved or grows else Phase.LEAVES_SHRINK",
         "return Phase.LEAVES_SHRINK",
-        "tests/property/test_queue_changes.py",
+        "tests/property/test_object_changes.py",
     ),
     Mutation(
         "objects of others with our name are changed",
         "if there is None or self._owner.owns(there.metadata):",
         "if True:",
-        "tests/property/test_queue_changes.py",
+        "tests/property/test_object_changes.py",
     ),
     Mutation(
         "a queue goes while pods name it",
         "if not below[name] and name not in self._used.queues:",
         "if not below[name]:",
-        "tests/property/test_queue_changes.py",
+        "tests/property/test_object_changes.py",
     ),
     Mutation(
         "what KAI evicted counts as lost",
@@ -87,7 +87,7 @@ MUTATIONS = (
         "pods of a gang are bound although the decision could not be recorded",
         "            if not result.message or not batch.decision:\n",
         "            if True:\n",
-        "tests/unit/test_pod_scheduler_records.py",
+        "tests/unit/test_pod_scheduler_decision_records.py",
     ),
     Mutation(
         "what was bound does not count before the watch says so",

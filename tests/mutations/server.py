@@ -39,7 +39,7 @@ MUTATIONS = (
         "a process that writes all the time keeps the others from writing",
         "        _await(file, _DOOR, until_s)\n",
         "",
-        "tests/store/test_file_turns.py",
+        "tests/store/test_sqlite_turns.py",
     ),
     Mutation(
         "the data of a pool is used without the right of the submitter",

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from bough.core.cycle.waits import Waits
-from bough.core.gang.predicate import is_sufficient
 from bough.core.gang.release import core_pods, surplus_pods
+from bough.core.gang.sufficiency import is_sufficient
 from bough.core.gang.tree import GangTree, Held, counts_of, pods_of
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.plan import Eviction, EvictionRule, Plan

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bough.control.records.accounting import Amount, Quotas, account, merge_quotas
-from bough.model.usage import Stretch
+from bough.model.usage_stretch import Stretch
 
 TIMES = st.integers(0, 20)
 

@@ -16,7 +16,7 @@ from bough.core.explain.certificate import certificate
 from bough.core.explain.evictions import eviction_certificate
 from bough.core.explain.judge import Judge
 from bough.core.explain.remedies import remedies
-from bough.core.explain.source import Source
+from bough.core.explain.remedy_source import Source
 from bough.model.certificate import Verdict
 from bough.model.plan import EvictionRule
 from bough.model.policy import OSMO, Policy

@@ -20,8 +20,8 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.cycle.preemption import PreemptionSearch
 from bough.core.cycle.queue_order import standing_of
+from bough.core.cycle.reclaim_tiers import Preemptor
 from bough.core.cycle.shape_needs import Needs, needs_in
-from bough.core.cycle.tiers import Preemptor
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.waits import is_waiting
 from bough.core.cycle.working_copy import WorkingCopy

@@ -9,15 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bough.core.gang.demand import Demand, growth, needed
-from bough.core.gang.predicate import (
-    can_start,
-    is_complete,
-    is_stale,
-    is_sufficient,
-    minimum_pods,
-    obtainable,
-    shortages,
-)
 from bough.core.gang.release import (
     UnitKind,
     can_spare,
@@ -26,6 +17,15 @@ from bough.core.gang.release import (
     surplus_counts,
     surplus_pods,
     surplus_units,
+)
+from bough.core.gang.sufficiency import (
+    can_start,
+    is_complete,
+    is_stale,
+    is_sufficient,
+    minimum_pods,
+    obtainable,
+    shortages,
 )
 from bough.core.gang.tree import Counts, GangNode, GangTree, Held, counts_of
 from bough.model.gang import Pod, PodState

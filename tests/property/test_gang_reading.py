@@ -8,15 +8,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.core.gang.normalisation import normalise
-from bough.core.gang.predicate import minimum_pods
+from bough.core.gang.from_pod_group import normalise
+from bough.core.gang.sufficiency import minimum_pods
 from bough.core.gang.tree import GangTree
 from bough.core.gang.validation import check_pod_group, check_pods
 from bough.formats.yaml.composer import compose
 from bough.formats.yaml.documents import Document
 from bough.model.cluster import Topology, TopologyLevel
 from bough.model.gang import Pod, TopologyConstraint
-from bough.model.podgroup import PodGroup, SubGroupSetSpec, SubGroupSpec, TopologyConstraints
+from bough.model.pod_group import PodGroup, SubGroupSetSpec, SubGroupSpec, TopologyConstraints
 from bough.model.problem import Severity
 from bough.tools.gang import describe
 from bough.tools.load_gangs import gather

@@ -14,9 +14,9 @@ from bough.core.cycle.queue_order import standing_of
 from bough.core.cycle.waits import Waits, is_waiting
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.usage import usage_of
-from bough.model.admission import QueueingStrategy, StopPolicy
+from bough.model.admission_rules import QueueingStrategy, StopPolicy
 from bough.model.gang import Gang, PodState
-from bough.model.gangrules import LineOrder
+from bough.model.gang_rules import LineOrder
 from bough.model.plan import EvictionRule, Plan
 from bough.model.policy import KAI, KAI_FAIR, KUEUE, OSMO, Heads, Judging, Policy
 from bough.model.reason import WaitReason

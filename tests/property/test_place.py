@@ -10,13 +10,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bough.core.gang.demand import needed
-from bough.core.gang.predicate import stand
+from bough.core.gang.sufficiency import stand
 from bough.core.gang.tree import GangTree, Held, counts_of
 from bough.core.place.placer import Placer
 from bough.core.place.result import GangPlacement, NoPlace
 from bough.model.cluster import Node
 from bough.model.gang import Gang, Pod, PodState, TopologyConstraint
-from bough.model.placement import Packing, PlacePolicy
+from bough.model.place_policy import Packing, PlacePolicy
 from tests.oracles.place import allows, can_start, confined, domain_of
 from tests.strategies_place import TOPOLOGY, World, clusters, shapes, worlds
 

@@ -18,7 +18,7 @@ from bough.model.policy import KAI, KAI_FAIR
 from bough.pod_scheduler import kinds
 from bough.pod_scheduler.cluster import ClusterView
 from bough.pod_scheduler.pod_view import SeenPod
-from bough.pod_scheduler.strangers import OTHERS
+from bough.pod_scheduler.pods_without_gang import OTHERS
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 NAMESPACES = st.sampled_from(["default", "ml"])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.core.quota.fairtree import fair_tree
+from bough.core.quota.fair_tree import fair_tree
 from bough.core.quota.references import validate
 from bough.core.quota.tree import QuotaTree
 from bough.formats.kai.objects import read_kai

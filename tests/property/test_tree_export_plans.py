@@ -11,10 +11,10 @@ import msgspec
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bough.control.pools.pool_config import PoolSetup
+from bough.control.pools.pool_setup import PoolSetup
 from bough.control.pools.quota_tree import QuotaForest
 from bough.core.cycle.plan import plan
-from bough.model.admission import AdmissionRules
+from bough.model.admission_rules import AdmissionRules
 from bough.model.gang import Gang
 from bough.model.names import exported_name
 from bough.model.plan import Plan

@@ -17,8 +17,8 @@ from hypothesis import settings
 
 from bough.kube_webhook.reviews import LONGEST_ERROR, MOST_NAMED, answer_review
 from bough.model.cluster import Topology, TopologyLevel
-from bough.model.fairqueue import FairQueue
-from bough.model.podgroup import PodGroup, SubGroupSpec
+from bough.model.fair_queue import FairQueue
+from bough.model.pod_group import PodGroup, SubGroupSpec
 from bough.model.quota import Cohort
 from tests.damaged import places
 from tests.property.test_mutated_yaml import ODD_KEYS, ODD_TEXTS, ODD_VALUES

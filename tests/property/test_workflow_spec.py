@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bough.control.gangs import needed_gpus
+from bough.control.gangs_of_groups import needed_gpus
 from bough.control.workflows.specs import read_spec
 from bough.core.gang.demand import cheapest, first_choice, needed
 from bough.core.gang.tree import GangTree

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bough.core.quota.effects import effects
+from bough.core.quota.change_effects import effects
 from bough.core.quota.tree import DeleteCohort, PutCohort, QuotaTree
 from bough.formats.kueue.organisation import read_organisation
 from bough.formats.yaml.fields import Fields

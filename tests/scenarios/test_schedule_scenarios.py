@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bough.control.pools.pool_config import PoolSetup
+from bough.control.pools.pool_setup import PoolSetup
 from bough.control.pools.quota_tree import QuotaForest, derive
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.waits import Waits
@@ -27,7 +27,7 @@ from bough.core.gang.tree import GangTree
 from bough.formats.yaml.fields import Fields
 from bough.model.cluster import Node, Resources, Topology, TopologyLevel
 from bough.model.gang import Gang, Pod, PodState, TopologyConstraint
-from bough.model.gangrules import GangRules
+from bough.model.gang_rules import GangRules
 from bough.model.plan import Eviction, Plan
 from bough.model.policy import OSMO, Policy
 from bough.model.pool import GpuQuota, OfferedNode, Pool, PoolCohort

@@ -9,7 +9,7 @@ from random import Random
 from bough.control.config import settings
 from bough.control.nodes import node_cordon, node_list
 from bough.control.scheduling.loop import Scheduler
-from bough.control.workflows import query
+from bough.control.workflows import cancelling, query
 from bough.control.workflows.restarting import restart
 from bough.control.workflows.submission import submit
 from bough.errors import BoughError, Conflict
@@ -238,7 +238,7 @@ class History:
     def _cancel(self) -> None:
         if self.submitted:
             name, force = self.random.choice(self.submitted).uuid, self.random.random() < 0.3
-            query.cancel(self.world.site, self.world.admin, name, force=force)
+            cancelling.cancel(self.world.site, self.world.admin, name, force=force)
 
     def _restart(self) -> None:
         if self.submitted:

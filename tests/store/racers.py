@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bough.control.pools import subpools
 from bough.control.site import Site
-from bough.control.workflows import query
+from bough.control.workflows import cancelling, query
 from bough.control.workflows.submission import submit
 from bough.errors import BoughError
 from bough.model.access import Actor
@@ -63,7 +63,7 @@ def race_deletes_with_submissions(world: World, interleavings: int, pairs: int =
                 refused += 1
             else:
                 assert (SubpoolState.DELETING, [accepted]) == (deleted, alive)
-                query.cancel(world.site, world.admin, str(accepted))
+                cancelling.cancel(world.site, world.admin, str(accepted))
             assert SubpoolState.ARCHIVED is world.state(name)
         assert {"_shared": 100} == world.leaf_quotas()
         assert world.invariant_holds()

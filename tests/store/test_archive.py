@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from bough.errors import Forbidden, Invalid, NotFound, Unavailable
 from bough.model.cluster import Resources
-from bough.model.past import HistoryPlace
+from bough.model.past_workflow import HistoryPlace
 from bough.model.task_template import InputSpec, TaskTemplate
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, Workflow, WorkflowSpec
 from bough.store import archive as archive_store
@@ -24,6 +24,7 @@ from tests.store.usecases import (
     By,
     Filter,
     archive,
+    cancelling,
     event_order,
     get_usage,
     history_export,
@@ -150,8 +151,8 @@ def test_what_is_archived_cannot_be_changed_and_says_so(team):
     team.settle()
     name, site, admin = old.workflow_id, team.site, team.admin
     for change in (
-        lambda: query.cancel(site, admin, name),
-        lambda: query.cancel(site, admin, name, force=True),
+        lambda: cancelling.cancel(site, admin, name),
+        lambda: cancelling.cancel(site, admin, name, force=True),
         lambda: query.tag(site, admin, name, add=("seen",)),
         lambda: restart(site, admin, name),
     ):

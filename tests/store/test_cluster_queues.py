@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bough.control.scheduling.cluster_queues import QueueWatch
+from bough.model.change_record import EventKind
 from bough.model.queue_tree import QueueReport, QueueTree, Repair
-from bough.model.record import EventKind
-from bough.store import records as record_store
+from bough.store import change_records as record_store
 from tests.store.world import World
 
 

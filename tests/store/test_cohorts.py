@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bough.model.record import ConfigType
+from bough.model.change_record import ConfigType
 from bough.model.workflow import Priority
 from bough.model.workflow import WorkflowStatus as Status
-from tests.store.usecases import cohorts, history, pools, query
+from tests.store.usecases import change_history, cohorts, pools, query
 from tests.store.world import big_node, refusal
 
 LOW, NORMAL = Priority.LOW, Priority.NORMAL
@@ -140,7 +140,7 @@ def test_a_change_can_be_planned_without_being_made(world):
     world.cohort("org", quota=4)
     organisation(world, 8, team=("org", 2))
     lows(world, "team", 8)
-    before = world.queues(), history.list_audit(world.site, world.admin)
+    before = world.queues(), change_history.list_audit(world.site, world.admin)
 
     planned = cohorts.update_cohort(
         world.site, world.admin, "org", {"borrowing_limit": 0}, plan=True
@@ -148,7 +148,7 @@ def test_a_change_can_be_planned_without_being_made(world):
 
     assert planned.planned
     assert [("org", 2)] == [(debt.node.name, debt.after) for debt in planned.effects.debts]
-    assert before == (world.queues(), history.list_audit(world.site, world.admin))
+    assert before == (world.queues(), change_history.list_audit(world.site, world.admin))
 
 
 def test_cohorts_that_cannot_be(world):
@@ -176,5 +176,5 @@ def test_cohorts_have_a_history(world):
     cohorts.update_cohort(world.site, world.admin, "org", {"quota": 2})
     cohorts.delete_cohort(world.site, world.admin, "org")
 
-    entries = history.list_revisions(world.site, world.admin, types=(ConfigType.COHORT,))
+    entries = change_history.list_revisions(world.site, world.admin, types=(ConfigType.COHORT,))
     assert [None, 2, 1] == [each.data and each.data["quota"] for each in entries]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bough.control.scheduling.snapshot import SnapshotBuilder
+from bough.model.change_record import EventKind
 from bough.model.cluster import Resources
 from bough.model.gang import SubGroup
-from bough.model.record import EventKind
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, Workflow, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
 from tests.store.usecases import Scheduler, Written, event_order, policy, pools

@@ -17,7 +17,7 @@ from bough.errors import BoughError
 from bough.model.access import CredentialType
 from bough.store.migration import upgrade
 from bough.store.schema import CREDENTIALS, SETTINGS
-from tests.store.usecases import Site, Store, credentials, history, setting_store, start
+from tests.store.usecases import Site, Store, change_history, credentials, setting_store, start
 from tests.store.world import refusal
 
 SECRET = "correct horse battery staple"
@@ -146,7 +146,7 @@ def test_a_rotation_encrypts_everything_anew_while_a_server_runs(site, ann, key_
     assert before != everything(site.store)
     key_file.write_text(old)
     assert 503 == refusal(read, another(site, key_file), "ann")[0]
-    page = history.list_audit(site, ann)
+    page = change_history.list_audit(site, ann)
     assert "credentials:RotateKey" in {each.action for each in page}
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from bough.control.kept import Kept
 from bough.control.scheduling.data_access import read_spaces
+from bough.control.setup_cache import Kept
 from bough.model.pool_data import PoolSpace
 from bough.model.task_template import OutputSpec, TaskTemplate
 from bough.store import tasks as task_store

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from bough.control.records import notifications
 from bough.control.records.event_stream import follow
-from bough.model.record import EventKind, StoredEvent
-from bough.store import changes as change_store
-from tests.store.usecases import Store, history, history_export, query, record_store
+from bough.model.change_record import EventKind, StoredEvent
+from bough.store import changed_subjects as change_store
+from tests.store.usecases import Store, change_history, history_export, query, record_store
 from tests.store.world import World
 
 pytestmark = pytest.mark.postgresql
@@ -51,7 +51,7 @@ class Follower:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._number = history.last_event(world.site)
+        self._number = change_history.last_event(world.site)
         self.told: list[str] = []
 
     def look(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bough.model.record import EventKind
+from bough.model.change_record import EventKind
 from bough.model.workflow import Priority, WorkflowSpec, WorkflowStatus
 from tests.policies import written
 from tests.store.backends import grudging

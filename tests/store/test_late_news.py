@@ -15,7 +15,7 @@ from bough.model.workflow import WorkflowStatus as Status
 from bough.store.schema import GROUPS
 from tests.store.backends import grudging
 from tests.store.scheduling import cluster, later, statuses
-from tests.store.usecases import observations, query, settings, timeouts
+from tests.store.usecases import cancelling, observations, query, settings, timeouts
 
 HIGH, NORMAL, LOW = Priority.HIGH, Priority.NORMAL, Priority.LOW
 T = TaskStatus
@@ -153,7 +153,7 @@ def test_what_was_cancelled_is_cancelled_whenever_it_ended(slow):
     workflow = submit(slow)
     (task,) = slow.tasks(workflow)
     slow.time.pass_minutes(1)
-    query.cancel(slow.site, slow.admin, workflow.workflow_id)
+    cancelling.cancel(slow.site, slow.admin, workflow.workflow_id)
 
     see(slow, task.attempt, 0, slow.time.ms - 1)
 
@@ -206,7 +206,7 @@ def test_what_is_cancelled_while_a_plan_is_made_waits_for_nothing(slow):
     view = slow.scheduler.live.builder.take()
     decided = plan(view.snapshot, OSMO)
     assert [f"{waiting.workflow_id}/group"] == [each.workload for each in decided.waits]
-    query.cancel(slow.site, slow.admin, waiting.workflow_id)
+    cancelling.cancel(slow.site, slow.admin, waiting.workflow_id)
 
     apply(slow.site, view, decided)
 

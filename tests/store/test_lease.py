@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from bough.control.scheduling import machines
+from bough.control.scheduling import machine_backends
 from bough.errors import NotLeading
 from bough.model.backend import Leadership, Machine, Start
 from bough.model.workflow import WorkflowStatus
@@ -258,17 +258,17 @@ def test_orders_of_a_machine_hold_only_until_it_could_be_declared_lost(team, mon
     team.scheduler.release()
     scheduler = Scheduler(team.site, (backend,))
     try:
-        monkeypatch.setattr(machines, "ORDERS_S", 0.0)
+        monkeypatch.setattr(machine_backends, "ORDERS_S", 0.0)
         workflow = team.submit(5)
         for _ in range(3):
             scheduler.cycle()
         assert backend.refused
         assert WorkflowStatus.PENDING is team.status(workflow)
-        monkeypatch.setattr(machines, "ORDERS_S", 12.0)
+        monkeypatch.setattr(machine_backends, "ORDERS_S", 12.0)
         for _ in range(3):
             team.time.pass_minutes(0.1)
             scheduler.cycle()
         assert WorkflowStatus.RUNNING is team.status(workflow)
-        assert 0 < backend.until_ms - lease_module.now_ms() < 1_000 * machines.SILENT_S
+        assert 0 < backend.until_ms - lease_module.now_ms() < 1_000 * machine_backends.SILENT_S
     finally:
         scheduler.release()

@@ -22,6 +22,7 @@ from tests.store.racers import at_once
 from tests.store.usecases import (
     Bell,
     Store,
+    cancelling,
     history_export,
     node_cordon,
     policy,
@@ -73,7 +74,7 @@ def requests(world: World) -> list[Callable[[], object]]:
         partial(node_cordon.drain_node, site, admin, node),
         partial(node_cordon.set_cordoned, site, admin, node, cordoned=True),
         partial(node_cordon.set_cordoned, site, admin, node, cordoned=False),
-        partial(query.cancel, site, admin, name),
+        partial(cancelling.cancel, site, admin, name),
         partial(move_workflow, site, admin, name, random.choice(("team", "other"))),
         partial(query.tag, site, admin, name, add=("seen",)),
         partial(world.submit, 5, random.choice(("team", "other"))),

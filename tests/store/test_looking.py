@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bough.model.record import ConfigType
-from tests.store.usecases import Recent, history, query
+from bough.model.change_record import ConfigType
+from tests.store.usecases import Recent, change_history, query
 
 pytestmark = pytest.mark.postgresql
 
@@ -57,7 +57,7 @@ def test_who_looks_seldom_is_told_what_was_known_then(team):
 
 
 def test_the_last_change_of_each_kind_up_to_a_time(team, monkeypatch):
-    monkeypatch.setattr(history, "AT_ONCE", 2)
+    monkeypatch.setattr(change_history, "AT_ONCE", 2)
     site, admin = team.site, team.admin
     moments = [team.time.ms]
     for number in range(5):
@@ -65,8 +65,8 @@ def test_the_last_change_of_each_kind_up_to_a_time(team, monkeypatch):
         team.pool("team", 90 + number)
         moments.append(team.time.ms)
 
-    found = [history.revisions_at(site, admin, at_ms) for at_ms in moments]
+    found = [change_history.revisions_at(site, admin, at_ms) for at_ms in moments]
 
     assert [[1], [2], [3], [4], [5], [6]] == [[each.revision for each in row] for row in found]
-    assert [] == history.revisions_at(site, admin, moments[0] - 1)
-    assert [] == history.revisions_at(site, admin, moments[-1], (ConfigType.ROLE,))
+    assert [] == change_history.revisions_at(site, admin, moments[0] - 1)
+    assert [] == change_history.revisions_at(site, admin, moments[-1], (ConfigType.ROLE,))

@@ -10,11 +10,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from bough.errors import Conflict, Unavailable
-from bough.model.record import AuditEntry, EventKind, StoredEvent
+from bough.model.change_record import AuditEntry, EventKind, StoredEvent
 from bough.model.workflow import Priority, TaskStatus, WorkflowStatus
 from bough.store.migration import FOUNDATION, current_revision, upgrade
 from bough.store.schema import METADATA
-from tests.store.usecases import Store, access, history, query, records, start, users
+from tests.store.usecases import Store, access, change_history, change_records, query, start, users
 from tests.store.world import START_MS, World, newest_revision, refusal
 
 pytestmark = pytest.mark.postgresql
@@ -278,8 +278,8 @@ def test_scenario_139_the_database_keeps_the_sum_whatever_is_changed(divided):
 def test_audit_and_events_are_only_added_to_and_history_is_never_deleted(team):
     store = team.site.store
     with store.write() as connection:
-        records.add_audit(connection, AuditEntry(0, "ann", "x", "y"))
-        records.add_events(connection, [StoredEvent(EventKind.POOL_CHANGED, 0, "team")])
+        change_records.add_audit(connection, AuditEntry(0, "ann", "x", "y"))
+        change_records.add_events(connection, [StoredEvent(EventKind.POOL_CHANGED, 0, "team")])
     for statement in (
         "UPDATE audit SET actor = 'eve'",
         "DELETE FROM audit",
@@ -289,7 +289,7 @@ def test_audit_and_events_are_only_added_to_and_history_is_never_deleted(team):
     ):
         with pytest.raises(Conflict):
             run(store, statement)
-    assert history.list_audit(team.site, team.admin)
+    assert change_history.list_audit(team.site, team.admin)
 
 
 def test_a_database_of_a_newer_program_is_left_alone(store):

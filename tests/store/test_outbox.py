@@ -14,7 +14,7 @@ from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, Work
 from bough.model.workflow import WorkflowStatus as Status
 from tests.store.backends import grudging
 from tests.store.scheduling import cluster, later
-from tests.store.usecases import credentials, pools, query, record_store, settings
+from tests.store.usecases import cancelling, credentials, pools, query, record_store, settings
 
 pytestmark = pytest.mark.postgresql
 
@@ -101,7 +101,7 @@ def test_a_credential_that_goes_while_its_task_runs_is_not_missed_after_a_restar
 def test_what_was_told_to_end_before_it_was_started_is_not_started(p):
     workflow = later(p, 1, "p", NORMAL)
     p.scheduler._decide()
-    query.cancel(p.site, p.admin, workflow.workflow_id)
+    cancelling.cancel(p.site, p.admin, workflow.workflow_id)
     p.settle()
 
     assert [] == p.backend.starts
@@ -157,7 +157,7 @@ def test_data_belongs_to_a_pool_with_its_subpools_through_renames_and_to_no_late
         workflow = team.submit(1, pool, NORMAL)
         team.settle()
         (launch,) = team.backend.starts[-1].launches
-        query.cancel(team.site, team.admin, workflow.workflow_id)
+        cancelling.cancel(team.site, team.admin, workflow.workflow_id)
         team.settle()
         team.backend.let_go()
         team.settle()

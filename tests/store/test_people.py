@@ -20,8 +20,8 @@ from bough.model.access import (
 )
 from tests.store.usecases import (
     access,
+    change_history,
     credentials,
-    history,
     pools,
     profiles,
     submit,
@@ -107,7 +107,7 @@ def test_only_the_hash_of_a_token_is_kept_and_the_token_works(team):
 
     assert ("ann", "laptop", "10.0.0.1") == (actor.name, actor.token, actor.origin)
     assert ("osmo-default", "osmo-team-user") == actor.roles
-    assert made.secret not in repr(history.list_audit(team.site, team.admin))
+    assert made.secret not in repr(change_history.list_audit(team.site, team.admin))
     assert made.secret not in repr(tokens.list_tokens(team.site, user))
     with team.site.store.read() as connection:
         kept = connection.exec_driver_sql("SELECT * FROM tokens").all()
@@ -187,7 +187,7 @@ def test_credentials_are_never_shown_again(world):
     (shown,) = credentials.list_credentials(world.site, user)
 
     assert ("registry", ("auth",)) == (shown.name, shown.keys)
-    everything = repr([shown, history.list_audit(world.site, world.admin)])
+    everything = repr([shown, change_history.list_audit(world.site, world.admin)])
     assert "hunter2" not in everything
     assert [] == credentials.list_credentials(world.site, world.user("ben"))
     credentials.delete_credential(world.site, user, "registry")
@@ -217,9 +217,9 @@ def test_people_may_only_do_what_is_theirs(team):
         (users.create_user, "eve"),
         (users.list_users,),
         (users.put_role, Role("r")),
-        (history.list_audit,),
-        (history.list_revisions,),
-        (history.rollback_pools, 1),
+        (change_history.list_audit,),
+        (change_history.list_revisions,),
+        (change_history.rollback_pools, 1),
     ]
 
     refused = [refusal(action, site, user, *args) for action, *args in actions]

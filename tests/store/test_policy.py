@@ -7,8 +7,8 @@ import pytest
 from bough.errors import Forbidden, Invalid, NotFound
 from bough.formats.policy_file import policy_document
 from bough.model.access import Actor
+from bough.model.change_record import SYSTEM, ConfigType
 from bough.model.policy import KUEUE, OSMO
-from bough.model.record import SYSTEM, ConfigType
 from bough.model.workflow import Priority, WorkflowStatus
 from tests.policies import dotted, said, written
 from tests.store.backends import grudging
@@ -16,7 +16,7 @@ from tests.store.usecases import (
     Note,
     Scheduler,
     Written,
-    history,
+    change_history,
     new_explainer,
     policy,
     setting_store,
@@ -31,7 +31,7 @@ def change(world: World, **choices: object) -> dict[str, object]:
 
 
 def revisions(world: World) -> list[tuple[int, str, str]]:
-    found = history.list_revisions(world.site, world.admin, types=(ConfigType.POLICY,))
+    found = change_history.list_revisions(world.site, world.admin, types=(ConfigType.POLICY,))
     return [(each.revision, each.username, each.description) for each in found]
 
 
@@ -113,10 +113,10 @@ def test_each_change_is_a_revision_with_its_difference_and_an_audit(world):
     policy.patch_policy(world.site, world.admin, fields, note)
 
     assert [(2, "root", "calmer"), (1, SYSTEM, "the policy at first")] == revisions(world)
-    (difference,) = history.diff(world.site, world.admin, ConfigType.POLICY, 1, 2)
+    (difference,) = change_history.diff(world.site, world.admin, ConfigType.POLICY, 1, 2)
     expected = (f"policy.{dotted('minimum_runtime')}", "0s", "15m")
     assert expected == (difference.field, difference.before, difference.after)
-    (entry,) = history.list_audit(world.site, world.admin, subject="config/policy")
+    (entry,) = change_history.list_audit(world.site, world.admin, subject="config/policy")
     assert ("root", "config:Update") == (entry.actor, entry.action)
     assert ("0s", "15m") == tuple(
         said(each, "minimum_runtime") for each in (entry.before, entry.after)
@@ -127,13 +127,13 @@ def test_it_can_be_returned_to_what_it_was(world):
     change(world, minimum_runtime="15m")
     change(world, minimum_runtime="30m", reservations=2)
 
-    history.rollback_policy(world.site, world.admin, 2)
+    change_history.rollback_policy(world.site, world.admin, 2)
 
     now = policy.get_policy(world.site, world.admin)
     assert ("15m", 4) == (said(now, "minimum_runtime"), said(now, "reservations"))
     assert 4 == len(revisions(world))
     with pytest.raises(NotFound):
-        history.rollback_policy(world.site, world.admin, 9)
+        change_history.rollback_policy(world.site, world.admin, 9)
 
 
 def test_a_preset_replaces_everything_and_fields_change_what_is(world):

@@ -12,7 +12,8 @@ from bough.model.access import (
 )
 from tests.store.usecases import (
     access,
-    history,
+    cancelling,
+    change_history,
     pools,
     query,
     start,
@@ -75,7 +76,7 @@ def test_users_of_a_new_pool_read_nothing_of_an_earlier_one_of_its_name(world, c
     site, admin = world.site, world.admin
     world.pool("team", 10)
     old = world.submit(1, "team")
-    query.cancel(site, admin, old.workflow_id)
+    cancelling.cancel(site, admin, old.workflow_id)
     world.settle()
     if change == "rename":
         pools.rename_pool(site, admin, "team", "crew")
@@ -87,9 +88,9 @@ def test_users_of_a_new_pool_read_nothing_of_an_earlier_one_of_its_name(world, c
 
     for action in (query.get_workflow, query.get_spec, query.get_events, query.why):
         assert 403 == refusal(action, site, ann, old.workflow_id)[0]
-    seen = {each.subject for each in history.events_after(site, ann, 0)}
+    seen = {each.subject for each in change_history.events_after(site, ann, 0)}
     assert (True, False) == (new.workflow_id in seen, old.workflow_id in seen)
-    assert old.workflow_id in {each.subject for each in history.events_after(site, admin, 0)}
+    assert old.workflow_id in {each.subject for each in change_history.events_after(site, admin, 0)}
     shown = query.get_workflow(site, admin, old.workflow_id).workflow.pool
     assert {"rename": "crew", "delete": "team (deleted)"}[change] == shown
 

@@ -37,6 +37,7 @@ from tests.store.usecases import (
     Store,
     VirtualBackend,
     authenticate,
+    cancelling,
     node_sync,
     observations,
     pass_key,
@@ -205,7 +206,7 @@ def test_what_was_cancelled_while_it_was_planned_does_not_start(team):
     cancelled, other = team.submit(50), team.submit(50)
     view = SnapshotBuilder(team.site).take()
     decided = plan(view.snapshot, OSMO)
-    query.cancel(team.site, team.admin, cancelled.workflow_id)
+    cancelling.cancel(team.site, team.admin, cancelled.workflow_id)
 
     applied = apply(team.site, view, decided)
 

@@ -10,14 +10,15 @@ from bough.model.access import (
     Role,
     Statement,
 )
+from bough.model.change_record import ConfigType
 from bough.model.pool import GpuQuota, Pool
-from bough.model.record import ConfigType
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import WorkflowStatus
 from bough.store import people as people_store
 from tests.store.usecases import (
     access,
-    history,
+    cancelling,
+    change_history,
     pool_store,
     pools,
     profiles,
@@ -128,10 +129,10 @@ def test_scenario_131_a_stored_policy_about_a_subpool_is_told_of_and_never_opens
     divided.submit(1, "team", actor=ben)
     divided.submit(1, "team--a", actor=ben)
     assert 403 == refusal(divided.submit, 1, "team--b", actor=ben)[0]
-    for action in (query.get_workflow, query.get_spec, query.cancel, query.get_events):
+    for action in (query.get_workflow, query.get_spec, cancelling.cancel, query.get_events):
         assert 403 == refusal(action, divided.site, ben, workflow.workflow_id)[0]
     assert ("team", "team--a", "team--c") == profiles.get_profile(divided.site, ben).pools
-    seen = history.events_after(divided.site, ben, 0)
+    seen = change_history.events_after(divided.site, ben, 0)
     assert [] == [each for each in seen if each.pool == "team"]
     told = [each for each in start(divided.site).warnings if "there are no roles" in each]
     closed, open_ = told
@@ -175,11 +176,11 @@ def test_scenario_133_rights_on_a_workflow_in_a_subpool_follow_the_pool(divided)
         query.get_events,
         query.why,
         query.get_spec,
-        query.cancel,
+        cancelling.cancel,
     ):
         assert 403 == refusal(action, site, theirs, workflow.workflow_id)[0]
     assert workflow.uuid == query.get_workflow(site, ours, workflow.uuid).workflow.uuid
-    query.cancel(site, ours, workflow.workflow_id)
+    cancelling.cancel(site, ours, workflow.workflow_id)
 
 
 def test_scenario_133_a_pool_can_leave_the_workflows_of_others_to_its_admins(divided):
@@ -189,28 +190,28 @@ def test_scenario_133_a_pool_can_leave_the_workflows_of_others_to_its_admins(div
     first, second, third = (divided.submit(1, "team--a", actor=ann) for _ in range(3))
     pools.patch_pool(site, admin, "team", {"cancel": "own"})
 
-    status, message = refusal(query.cancel, site, ben, first.workflow_id)
+    status, message = refusal(cancelling.cancel, site, ben, first.workflow_id)
     assert (403, f"Workflow {first.workflow_id} was submitted by ann") == (
         status,
         message.partition(":")[0],
     )
-    query.cancel(site, ann, first.workflow_id)
-    query.cancel(site, chief, second.workflow_id)
-    query.cancel(site, admin, third.workflow_id)
+    cancelling.cancel(site, ann, first.workflow_id)
+    cancelling.cancel(site, chief, second.workflow_id)
+    cancelling.cancel(site, admin, third.workflow_id)
     last = divided.submit(1, "team", actor=ann)
     pools.patch_pool(site, admin, "team", {"cancel": None})
-    query.cancel(site, ben, last.workflow_id)
+    cancelling.cancel(site, ben, last.workflow_id)
     status, message = refusal(pools.patch_pool, site, admin, "team", {"cancel": "some"})
     assert (400, "Pool team: cancel must be any or own, not 'some'.") == (status, message)
 
 
 def test_scenario_140_a_rollback_of_pools_leaves_subpools_alone(team):
     site, admin = team.site, team.admin
-    (first,) = history.list_revisions(site, admin, types=(ConfigType.POOL,))
+    (first,) = change_history.list_revisions(site, admin, types=(ConfigType.POOL,))
     pools.patch_pool(site, admin, "team", {"description": "later"})
     team.create("a", 30)
 
-    history.rollback_pools(site, admin, first.revision)
+    change_history.rollback_pools(site, admin, first.revision)
 
     assert "" == pools.get_pool(site, admin, "team").pool.description
     assert {"_shared": 70, "a": 30} == team.leaf_quotas()
@@ -218,23 +219,23 @@ def test_scenario_140_a_rollback_of_pools_leaves_subpools_alone(team):
 
 def test_a_rollback_below_what_the_subpools_have_is_refused(team):
     site, admin = team.site, team.admin
-    (first,) = history.list_revisions(site, admin, types=(ConfigType.POOL,))
+    (first,) = change_history.list_revisions(site, admin, types=(ConfigType.POOL,))
     pools.patch_pool(site, admin, "team", {"resources": {"gpu": {"guarantee": 200}}})
     team.create("a", 150)
 
-    assert 400 == refusal(history.rollback_pools, site, admin, first.revision)[0]
+    assert 400 == refusal(change_history.rollback_pools, site, admin, first.revision)[0]
 
 
 def test_history_says_what_was_different(team):
     site, admin = team.site, team.admin
     pools.patch_pool(site, admin, "team", {"resources": {"gpu": {"guarantee": 90}}})
 
-    newest = history.list_revisions(site, admin, types=(ConfigType.POOL,))[0]
+    newest = change_history.list_revisions(site, admin, types=(ConfigType.POOL,))[0]
 
     assert [("resources.gpu.guarantee", 100, 90)] == [
         (each.field, each.before, each.after) for each in newest.differences
     ]
-    between = history.diff(site, admin, ConfigType.POOL, 1, 2)
+    between = change_history.diff(site, admin, ConfigType.POOL, 1, 2)
     assert ["team.resources.gpu.guarantee"] == [each.field for each in between]
 
 
@@ -242,7 +243,7 @@ def test_every_write_is_audited_with_who_when_from_where_before_and_after(team):
     team.create("a", 30)
     team.update("a", 20)
 
-    newest, created, *_ = history.list_audit(team.site, team.admin, subject="pool/team--a")
+    newest, created, *_ = change_history.list_audit(team.site, team.admin, subject="pool/team--a")
 
     assert ("root", "127.0.0.1", "subpool:Update", team.time.ms) == (
         newest.actor,
@@ -255,9 +256,9 @@ def test_every_write_is_audited_with_who_when_from_where_before_and_after(team):
 
 
 def test_a_change_that_is_refused_leaves_no_trace(team):
-    before = history.list_audit(team.site, team.admin)
+    before = change_history.list_audit(team.site, team.admin)
 
     refusal(team.create, "a", 101)
 
-    assert before == history.list_audit(team.site, team.admin)
+    assert before == change_history.list_audit(team.site, team.admin)
     assert before

@@ -6,8 +6,8 @@ import contextlib
 
 from bough.errors import Unavailable
 from bough.model.backend import Launch, Start
+from bough.model.change_record import EventKind
 from bough.model.cluster import Resources
-from bough.model.record import EventKind
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status

@@ -10,17 +10,17 @@ import pytest
 import sqlalchemy as sa
 
 from bough.control.scheduling import timeouts
-from bough.control.scheduling.bell import Bell
+from bough.control.scheduling.loop_bell import Bell
 from bough.control.site import Site
 from bough.errors import Invalid, Unavailable
 from bough.model.backend import Observation, Sight
-from bough.model.record import ConfigType
+from bough.model.change_record import ConfigType
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowSpec, WorkflowStatus
 from bough.store.schema import OUTBOX
 from tests.store.usecases import (
     Filter,
-    history,
+    change_history,
     observations,
     pool_store,
     pools,
@@ -272,7 +272,7 @@ def test_scenario_090_archived_subpools_are_kept_with_all_that_was_in_them(divid
     assert query.get_workflow(site, admin, workflow.workflow_id).archived_ms is not None
     for each in before[2]:
         status, message = refusal(
-            history.remove_revision, site, admin, ConfigType.SUBPOOL, each.revision
+            change_history.remove_revision, site, admin, ConfigType.SUBPOOL, each.revision
         )
         assert (409, True) == (status, message.endswith("history of subpools is kept for good."))
 
@@ -384,7 +384,7 @@ def test_scenario_098_transitions_are_events_and_send_nothing(divided):
     with divided.site.store.read() as connection:
         assert [] == connection.execute(sa.select(OUTBOX)).all()
     divided.finish(workflow)
-    events = history.events_after(divided.site, divided.admin, 0)
+    events = change_history.events_after(divided.site, divided.admin, 0)
     states = [each.message for each in events if each.subject == "team--a"]
     assert ["ACTIVE", "DELETING", "ARCHIVED"] == states
 

@@ -8,7 +8,7 @@ from bough.model.cluster import Resources
 from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, WorkflowSpec
 from bough.model.workflow import WorkflowStatus as Status
 from tests.store.scheduling import cluster, later, statuses
-from tests.store.usecases import Filter, query, settings, submit
+from tests.store.usecases import Filter, cancelling, query, settings, submit
 from tests.store.world import job
 
 HIGH, NORMAL, LOW = Priority.HIGH, Priority.NORMAL, Priority.LOW
@@ -152,7 +152,7 @@ def test_scenario_152_what_would_exceed_the_quota_preempts_nothing(world):
     two = later(world, 2, "p", NORMAL)
     world.settle()
     assert [Status.RUNNING, Status.PENDING] == statuses(world, low, two)
-    query.cancel(world.site, world.admin, two.workflow_id)
+    cancelling.cancel(world.site, world.admin, two.workflow_id)
 
     one = later(world, 1, "p", NORMAL)
     world.settle()

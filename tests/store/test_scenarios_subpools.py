@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from bough.model.record import ConfigType, EventKind
+from bough.model.change_record import ConfigType, EventKind
 from bough.model.subpool import SubpoolState
 from bough.model.workflow import Priority, WorkflowStatus
-from tests.store.usecases import Note, history, pools, show_pool, subpools
+from tests.store.usecases import Note, change_history, pools, show_pool, subpools
 from tests.store.world import refusal
 
 
@@ -162,17 +162,17 @@ def test_scenario_062_creating_subpools_disturbs_nothing_that_runs(team):
     team.split(a=30, b=40, c=20)
     team.settle()
 
-    events = history.events_after(team.site, team.admin, 0)
+    events = change_history.events_after(team.site, team.admin, 0)
     assert EventKind.PREEMPTED not in {each.kind for each in events}
     assert before == [team.tasks(each) for each in (high, low)]
     assert ["osmo-pool-ns-team--_shared"] * 2 == [team.queue_of(each) for each in (high, low)]
 
 
 def test_scenario_063_a_new_subpool_is_one_entry_of_the_history(team):
-    before = history.list_revisions(team.site, team.admin)
+    before = change_history.list_revisions(team.site, team.admin)
     subpools.create_subpool(team.site, team.admin, "team", "a", 30, note=Note("for vision"))
 
-    entry, *rest = history.list_revisions(team.site, team.admin)
+    entry, *rest = change_history.list_revisions(team.site, team.admin)
     assert before == rest
     assert (ConfigType.SUBPOOL, "team--a", "root", team.time.ms, "for vision") == (
         entry.config_type,
@@ -255,7 +255,7 @@ def test_scenarios_071_and_072_only_an_active_subpool_is_changed(divided):
 
 def test_scenario_073_the_same_quota_again_changes_nothing(divided):
     def everything():
-        return divided.queues(), history.list_revisions(divided.site, divided.admin)
+        return divided.queues(), change_history.list_revisions(divided.site, divided.admin)
 
     before = everything()
 

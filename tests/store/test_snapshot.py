@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bough.control.pools.pool_fields import pool_document
 from bough.control.pools.queue_names import PoolWords
-from bough.control.records import history
+from bough.control.records import change_history
 from bough.control.scheduling.snapshot import REREAD_MS, SnapshotBuilder, SnapshotView
 from bough.core.cycle.waits import Waits
 from bough.errors import Conflict, Invalid, NotFound
@@ -152,7 +152,7 @@ def test_a_transaction_of_another_database_of_the_same_server_holds_nothing_up(
             assert kept.look()
             # What changed is read, and not everything.
             assert before.gangs[b(team)] is kept.take().snapshot.gangs[b(team)]
-            told = history.events_after(team.site, team.admin, 0)
+            told = change_history.events_after(team.site, team.admin, 0)
             assert submitted.workflow_id in {each.subject for each in told}
         assert not kept.look()
     postgres.give_back(address)
@@ -161,13 +161,13 @@ def test_a_transaction_of_another_database_of_the_same_server_holds_nothing_up(
 
 def test_an_event_is_told_only_when_no_earlier_one_can_follow(on_postgresql):
     team = on_postgresql
-    before = history.last_event(team.site)
+    before = change_history.last_event(team.site)
     with team.site.store.engine.connect() as late:
         late.exec_driver_sql("SELECT txid_current(), nextval('events_number_seq')")
         submitted = team.submit(5)
-        assert [] == history.events_after(team.site, team.admin, before)
+        assert [] == change_history.events_after(team.site, team.admin, before)
         late.rollback()
-    told = history.events_after(team.site, team.admin, before)
+    told = change_history.events_after(team.site, team.admin, before)
     assert submitted.workflow_id in {each.subject for each in told}
 
 

@@ -9,7 +9,7 @@ from bough.model.workflow import GroupSpec, Priority, TaskSpec, TaskStatus, Work
 from bough.model.workflow import WorkflowStatus as Status
 from tests.store.scheduling import later, statuses
 from tests.store.slow_gangs import end, gang, history, now, slow_cluster
-from tests.store.usecases import query
+from tests.store.usecases import cancelling, query
 
 HIGH, NORMAL, LOW = Priority.HIGH, Priority.NORMAL, Priority.LOW
 T = TaskStatus
@@ -87,7 +87,7 @@ def test_no_group_keeps_a_claim_to_room_that_is_not_made_any_more(slow):
     slow.settle()
     assert slow.scheduler.live.builder.take().snapshot.progress
 
-    query.cancel(slow.site, slow.admin, normal.workflow_id)
+    cancelling.cancel(slow.site, slow.admin, normal.workflow_id)
     slow.settle()
 
     assert {} == slow.scheduler.live.builder.take().snapshot.progress
@@ -115,7 +115,7 @@ def test_what_an_elastic_gang_gives_back_is_no_failure(slow):
 
 def test_what_is_cancelled_has_notice_and_holds_its_gpus_until_it_is_gone(slow):
     workflow = gang(slow, tasks=1, gpus=8)
-    query.cancel(slow.site, slow.admin, workflow.workflow_id, message="enough")
+    cancelling.cancel(slow.site, slow.admin, workflow.workflow_id, message="enough")
     waiting = later(slow, 1, "p", NORMAL)
     slow.settle()
 
@@ -138,7 +138,7 @@ def test_what_is_cancelled_has_notice_and_holds_its_gpus_until_it_is_gone(slow):
 def test_what_is_cancelled_by_force_has_none(slow):
     workflow = gang(slow, tasks=1)
     for force in (False, True):
-        query.cancel(slow.site, slow.admin, workflow.workflow_id, force=force)
+        cancelling.cancel(slow.site, slow.admin, workflow.workflow_id, force=force)
     slow.settle()
 
     assert [30, 0] == [stop.grace_s for stop in slow.backend.stops]
@@ -146,7 +146,7 @@ def test_what_is_cancelled_by_force_has_none(slow):
     slow.backend.let_go()
     slow.settle()
     assert Status.FAILED_CANCELED is slow.status(workflow)
-    again = query.cancel(slow.site, slow.admin, workflow.workflow_id, force=True)
+    again = cancelling.cancel(slow.site, slow.admin, workflow.workflow_id, force=True)
     assert slow.get(workflow) == again
 
 
@@ -154,7 +154,7 @@ def test_what_no_backend_will_see_end_is_ended_by_force(slow):
     workflow = gang(slow, tasks=1)
     slow.time.pass_minutes(10)
 
-    ended = query.cancel(slow.site, slow.admin, workflow.workflow_id, force=True)
+    ended = cancelling.cancel(slow.site, slow.admin, workflow.workflow_id, force=True)
 
     assert Status.FAILED_CANCELED is ended.status
 
@@ -164,7 +164,7 @@ def test_what_is_cancelled_while_it_is_preempted_does_not_come_again(slow):
     later(slow, 8, "p", NORMAL)
     slow.settle()
 
-    query.cancel(slow.site, slow.admin, low.workflow_id)
+    cancelling.cancel(slow.site, slow.admin, low.workflow_id)
     slow.settle()
     slow.backend.let_go()
     slow.settle()
@@ -183,7 +183,7 @@ def test_all_groups_that_are_not_over_are_cancelled(slow):
     slow.settle()
     slow.finish(workflow)
 
-    query.cancel(slow.site, slow.admin, workflow.workflow_id)
+    cancelling.cancel(slow.site, slow.admin, workflow.workflow_id)
     slow.settle()
     slow.backend.let_go()
     slow.settle()
@@ -200,7 +200,7 @@ def test_a_workflow_says_what_it_ended_for(slow):
     slow.settle()
     end(slow, workflow, one=5)
 
-    query.cancel(slow.site, slow.admin, workflow.workflow_id, message="enough")
+    cancelling.cancel(slow.site, slow.admin, workflow.workflow_id, message="enough")
     slow.settle()
     slow.backend.let_go()
     slow.settle()

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from sqlalchemy import event
 
-from bough.control.kept import Kept, Setup, read_setup
+from bough.control.setup_cache import Kept, Setup, read_setup
 from bough.control.workflows import read_submission
 from bough.errors import BoughError, Conflict, NotFound, Refused, Unauthenticated
 from tests.bench.crowd import TEXT

@@ -8,7 +8,7 @@ from bough.control.records.accounting import account
 from bough.control.records.usage import read_quotas
 from bough.errors import Invalid
 from bough.model.cluster import Resources
-from bough.model.usage import Stretch
+from bough.model.usage_stretch import Stretch
 from bough.model.workflow import HOLDING, GroupSpec, Priority, TaskSpec, WorkflowSpec
 from bough.store.schema import TASKS, WORKFLOWS
 from bough.store.task_search import list_stretches

@@ -6,14 +6,14 @@ What only tests of the machinery itself need (tables, migrations, snapshots) the
 from __future__ import annotations
 
 from bough.backends.virtual import VirtualBackend
+from bough.control.change_recording import Note
 from bough.control.config import policy, settings
 from bough.control.config.policy import Written
 from bough.control.nodes import node_cordon, node_list, node_sync
 from bough.control.people import access, credentials, pass_key, profiles, tokens, users
 from bough.control.people.access import authenticate
 from bough.control.pools import cohorts, pools, quotas, subpool_drain, subpools
-from bough.control.recording import Note
-from bough.control.records import history
+from bough.control.records import change_history
 from bough.control.records.event_stream import Recent
 from bough.control.records.usage import HOUR_MS, By, get_usage
 from bough.control.scheduling import timeouts
@@ -22,14 +22,21 @@ from bough.control.scheduling.live_plan import LivePlan
 from bough.control.scheduling.loop import Bell, Scheduler
 from bough.control.site import Site
 from bough.control.startup import start
-from bough.control.workflows import archive, history_export, observations, query, task_list
+from bough.control.workflows import (
+    archive,
+    cancelling,
+    history_export,
+    observations,
+    query,
+    task_list,
+)
 from bough.control.workflows.query import get_workflow
 from bough.control.workflows.restarting import restart
 from bough.control.workflows.submission import SubmitMode, submit
 from bough.server.pool_documents import show_pool
-from bough.store import Store, event_order, records
+from bough.store import Store, change_records, event_order
+from bough.store import change_records as record_store
 from bough.store import pools as pool_store
-from bough.store import records as record_store
 from bough.store import settings as setting_store
 from bough.store import tasks as task_store
 from bough.store.task_search import TaskFilter
@@ -53,12 +60,14 @@ __all__ = [
     "access",
     "archive",
     "authenticate",
+    "cancelling",
+    "change_history",
+    "change_records",
     "cohorts",
     "credentials",
     "event_order",
     "get_usage",
     "get_workflow",
-    "history",
     "history_export",
     "new_explainer",
     "node_cordon",
@@ -73,7 +82,6 @@ __all__ = [
     "query",
     "quotas",
     "record_store",
-    "records",
     "restart",
     "setting_store",
     "settings",

@@ -12,7 +12,7 @@ from bough.control.pools import cohorts, pools, quotas, subpool_drain, subpools
 from bough.control.pools.quotas import PoolRow
 from bough.control.scheduling.loop import CycleResult, Scheduler
 from bough.control.site import Site
-from bough.control.workflows import query
+from bough.control.workflows import cancelling, query
 from bough.control.workflows.submission import submit
 from bough.errors import BoughError
 from bough.model.access import Actor
@@ -183,7 +183,7 @@ class World:
         self.settle()
 
     def cancel(self, workflow: Workflow) -> None:
-        query.cancel(self.site, self.admin, workflow.workflow_id)
+        cancelling.cancel(self.site, self.admin, workflow.workflow_id)
         self.settle()
 
     # Looking

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bough.cli import watching
+from bough.cli import workflow_watching
 from tests.answering import Answering
 from tests.unit.conftest import Osmo
 
@@ -20,8 +20,8 @@ LOG = b"2026/01/05 10:05:01 [main] hello [x] y\n2026/01/05 10:05:02 [main]   ind
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(watching, "FIRST_PAUSE_S", 0)
-    monkeypatch.setattr(watching, "LONGEST_PAUSE_S", 0)
+    monkeypatch.setattr(workflow_watching, "FIRST_PAUSE_S", 0)
+    monkeypatch.setattr(workflow_watching, "LONGEST_PAUSE_S", 0)
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_an_interrupted_run_goes_on_unless_it_is_told_to_end(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(watching.Watch, "until_started", interrupt)
+    monkeypatch.setattr(workflow_watching.Watch, "until_started", interrupt)
     ended = bough(*RUN, "true")
     assert 130 == ended.code
     assert "x-1 goes on." in ended.errors

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bough.api.common import STREAM_STOPPED
-from bough.cli import watching
+from bough.cli import workflow_watching
 from tests.answering import Answering
 from tests.unit.conftest import Osmo
 
@@ -85,8 +85,8 @@ def says(server: Answering, status: str, code: int | None = None, **group: objec
 
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "FIRST_PAUSE_S", 0)
-    monkeypatch.setattr(watching, "LONGEST_PAUSE_S", 0)
+    monkeypatch.setattr(workflow_watching, "FIRST_PAUSE_S", 0)
+    monkeypatch.setattr(workflow_watching, "LONGEST_PAUSE_S", 0)
 
 
 @pytest.mark.usefixtures("no_pauses")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bough.control.change_recording import differences
 from bough.control.fields import (
     check_exit_actions,
     exit_action,
@@ -16,10 +17,9 @@ from bough.control.fields import (
     read_weight,
 )
 from bough.control.pools.pool_fields import read_pool
-from bough.control.recording import differences
 from bough.errors import Invalid
+from bough.model.change_record import Difference
 from bough.model.pool import Pool
-from bough.model.record import Difference
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bough.control.gangs import remaining
+from bough.control.gangs_of_groups import remaining
 from bough.model.gang import SubGroup, SubGroupSet, TopologyConstraint
 from bough.model.workflow import GroupSpec, TaskSpec
 

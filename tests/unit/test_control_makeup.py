@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bough.control.gangs import needed_gpus
+from bough.control.gangs_of_groups import needed_gpus
 from bough.control.workflows.specs import read_spec
 from bough.errors import Invalid
 from bough.model.gang import SubGroup, TopologyConstraint

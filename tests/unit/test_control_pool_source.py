@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bough.control.pools.pool_config import PoolSetup
+from bough.control.pools.pool_setup import PoolSetup
 from bough.control.pools.quota_tree import derive
 from bough.control.scheduling.pool_remedies import PoolSource
 from bough.core.explain.judge import Judge

@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.control.pools.pool_config import PoolSetup, node_sets, unallocated
+from bough.control.pools.pool_setup import PoolSetup, node_sets, unallocated
 from bough.control.pools.quota_tree import derive
 from bough.core.cycle.ledgers import Ledgers
 from bough.core.quota.tree import QuotaTree

@@ -9,8 +9,8 @@ import pytest
 
 from bough.api.pools import QueueUsage
 from bough.api.workflows import Submission
+from bough.model.change_record import EventKind, StoredEvent
 from bough.model.cluster import Resources
-from bough.model.record import EventKind, StoredEvent
 from bough.model.subpool import Subpool, SubpoolState
 from bough.model.workflow import (
     Group,

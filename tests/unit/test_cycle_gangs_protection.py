@@ -8,7 +8,7 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.model.cluster import Resources
 from bough.model.gang import Gang, Pod, PodState
-from bough.model.gangrules import GangRules
+from bough.model.gang_rules import GangRules
 from bough.model.plan import EvictionRule
 from bough.model.policy import OSMO
 from bough.model.quota import FlavorQuotas, Queue, Quota, ResourceGroup

@@ -6,18 +6,18 @@ import pytest
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.cycle import Cycle
+from bough.core.cycle.decide_pods import serve_pods
 from bough.core.cycle.plan import plan
 from bough.core.cycle.preemption import PreemptionSearch
-from bough.core.cycle.start import serve_pods
 from bough.core.cycle.victim import Victim
-from bough.model.admission import (
+from bough.model.admission_rules import (
     AdmissionRules,
     Preemption,
     PreemptionWithinQueue,
     ReclaimWithinCohort,
 )
 from bough.model.gang import Gang
-from bough.model.gangrules import VictimSearch
+from bough.model.gang_rules import VictimSearch
 from bough.model.plan import Plan
 from bough.model.policy import KAI, KAI_FAIR, Policy
 from bough.model.snapshot import Progress, Snapshot
@@ -450,7 +450,7 @@ def test_no_victims_are_looked_for_where_no_node_is_large_enough(monkeypatch: py
             searched.append(self._preemptor.standing.name)
             return super().victims()
 
-    monkeypatch.setattr("bough.core.cycle.start.PreemptionSearch", Counted)
+    monkeypatch.setattr("bough.core.cycle.decide_pods.PreemptionSearch", Counted)
     large = preemptible(gang("large", "a", gpus=3, at=1), NORMAL)
     has = gang("has", "b", LOW, gpus=2, on="n")
     world = cluster([node(name, 2) for name in "nmk"], [queue("a", 6), queue("b", 0)], [has, large])

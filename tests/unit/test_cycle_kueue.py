@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from bough.core.cycle.plan import plan
-from bough.model.admission import AdmissionRules, QueueingStrategy, StopPolicy
+from bough.model.admission_rules import AdmissionRules, QueueingStrategy, StopPolicy
 from bough.model.cluster import Match
 from bough.model.plan import EvictionRule
 from bough.model.policy import KUEUE, Heads, OrderKey

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from bough.core.cycle.cycle import Cycle
-from bough.core.cycle.decide import decide
+from bough.core.cycle.decide_pod_sets import decide
 from bough.core.cycle.memo import Memo
-from bough.core.cycle.partial import largest_that_fits
+from bough.core.cycle.partial_admission import largest_that_fits
 from bough.core.cycle.together import line_up
-from bough.model.admission import FlavorFungibility, FlavorPreference, FlavorSearch
+from bough.model.admission_rules import FlavorFungibility, FlavorPreference, FlavorSearch
 from bough.model.cluster import Match, Taint, TaintEffect, Toleration
 from bough.model.policy import KUEUE
 from bough.model.quota import FlavorQuotas, Quota, ResourceGroup

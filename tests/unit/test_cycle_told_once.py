@@ -10,7 +10,7 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.cycle.waits import Waits
 from bough.core.gang.from_workload import gang_of_workload
-from bough.model.admission import (
+from bough.model.admission_rules import (
     AdmissionRules,
     Preemption,
     PreemptionWithinQueue,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bough.model.record import EventKind, StoredEvent
+from bough.model.change_record import EventKind, StoredEvent
 from bough.server.event_lines import EventLine, EventLines
 
 AT_MS = 1_770_885_537_999

@@ -6,7 +6,7 @@ import msgspec
 
 from bough.core.cycle.plan import plan
 from bough.core.explain.evictions import eviction_certificate
-from bough.model.admission import (
+from bough.model.admission_rules import (
     AdmissionRules,
     Preemption,
     PreemptionWithinQueue,

@@ -6,7 +6,7 @@ import msgspec
 
 from bough.core.explain.growth import explain_growth
 from bough.model.gang import PodState, SubGroup, TopologyConstraint
-from bough.model.gangrules import GangRules
+from bough.model.gang_rules import GangRules
 from bough.model.policy import OSMO
 from tests.worlds_explain import gang, world
 

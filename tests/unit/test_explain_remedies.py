@@ -9,12 +9,12 @@ import pytest
 
 from bough.core.explain.judge import Judge
 from bough.core.explain.remedies import remedies
+from bough.core.explain.remedy_source import Source
 from bough.core.explain.sentences import say_steps
-from bough.core.explain.source import Source
-from bough.core.quota.fairtree import capacity_of, fair_tree
-from bough.model.admission import AdmissionRules, StopPolicy
+from bough.core.quota.fair_tree import capacity_of, fair_tree
+from bough.model.admission_rules import AdmissionRules, StopPolicy
 from bough.model.cluster import Resources, Taint
-from bough.model.fairqueue import FairAmount, FairQueue
+from bough.model.fair_queue import FairAmount, FairQueue
 from bough.model.gang import SubGroup
 from bough.model.policy import KUEUE, OSMO, Policy
 from bough.model.quota import Cohort

@@ -11,12 +11,12 @@ from bough.core.cycle.plan import plan
 from bough.core.explain.certificate import certificate
 from bough.core.explain.evictions import eviction_certificate, excess_texts
 from bough.core.explain.remedies import remedies
-from bough.core.quota.fairtree import capacity_of, fair_tree
+from bough.core.quota.fair_tree import capacity_of, fair_tree
 from bough.core.quota.share import write_weight
-from bough.model.admission import Preemption, ReclaimWithinCohort
+from bough.model.admission_rules import Preemption, ReclaimWithinCohort
 from bough.model.certificate import NodeShare
 from bough.model.cluster import Node, Resources
-from bough.model.fairqueue import FairAmount, FairQueue
+from bough.model.fair_queue import FairAmount, FairQueue
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.policy import KAI_FAIR, KUEUE_FAIR, OSMO, Policy
 from bough.model.quota import NodeKind, TreeNode

@@ -7,7 +7,7 @@ import pytest
 
 from bough.core.explain.certificate import certificate
 from bough.core.explain.kueue_cycles import find_turn
-from bough.model.admission import (
+from bough.model.admission_rules import (
     AdmissionRules,
     Preemption,
     QueueingStrategy,

@@ -10,9 +10,9 @@ from bough.formats.kai.objects import KaiObjects, read_kai
 from bough.formats.yaml.documents import read_file
 from bough.formats.yaml.times import parse_duration_s
 from bough.model.cluster import Match, Resources, Toleration, Topology, TopologyLevel
-from bough.model.fairqueue import FairAmount, FairQueue
+from bough.model.fair_queue import FairAmount, FairQueue
 from bough.model.gang import Pod, PodState, TopologyConstraint
-from bough.model.podgroup import (
+from bough.model.pod_group import (
     MemberPod,
     PodGroup,
     Preemptibility,

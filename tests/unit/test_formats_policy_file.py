@@ -23,8 +23,8 @@ from bough.formats.policy_file import (
 )
 from bough.formats.yaml.composer import compose
 from bough.formats.yaml.documents import Document
-from bough.model.gangrules import GrowthTurn, IdleShare, LineOrder, VictimAge, VictimSearch
-from bough.model.placement import Packing, PlacePolicy
+from bough.model.gang_rules import GrowthTurn, IdleShare, LineOrder, VictimAge, VictimSearch
+from bough.model.place_policy import Packing, PlacePolicy
 from bough.model.policy import (
     KAI,
     KAI_FAIR,

@@ -5,7 +5,7 @@ import pytest
 from bough.core.gang.topology import levels_named, resolved
 from bough.model.cluster import Topology, TopologyLevel
 from bough.model.gang import TopologyConstraint
-from bough.model.podgroup import PodGroup, SubGroupSetSpec, SubGroupSpec, TopologyConstraints
+from bough.model.pod_group import PodGroup, SubGroupSetSpec, SubGroupSpec, TopologyConstraints
 from tests.checked import ERROR, WARNING, Told, check_gangs, pod_group, told, topology
 
 CLUSTER = Topology(

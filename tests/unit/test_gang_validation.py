@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bough.model.podgroup import PodGroup, SubGroupSpec
+from bough.model.pod_group import PodGroup, SubGroupSpec
 from tests.checked import ERROR, WARNING, Told, check_gangs, member, pod_group, told
 
 #: Levels of subgroups.

@@ -6,9 +6,9 @@ import pytest
 
 from bough.core.cycle.plan import plan
 from bough.core.gang.from_workload import gang_of_workload
-from bough.model.admission import AdmissionRules, QueueingStrategy
+from bough.model.admission_rules import AdmissionRules, QueueingStrategy
 from bough.model.gang import Gang
-from bough.model.gangrules import LineOrder
+from bough.model.gang_rules import LineOrder
 from bough.model.policy import KAI, KUEUE, OSMO, Policy
 from bough.model.snapshot import Parked, Snapshot
 from bough.model.workload import Flavor

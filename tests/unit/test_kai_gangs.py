@@ -10,8 +10,8 @@ from bough.backends.kubernetes.kai.evictions import Evictions, KubeEvent, delete
 from bough.backends.kubernetes.kai.gang_manifest import let_kai_place, pod_group, subgroup_names
 from bough.backends.kubernetes.kai.pod_groups import GangView, KaiPodGroup, differences
 from bough.backends.kubernetes.pod_manifest import make_objects
-from bough.control.gangs import ELSEWHERE, anywhere
-from bough.control.pools.pool_config import PoolSetup
+from bough.control.gangs_of_groups import ELSEWHERE, anywhere
+from bough.control.pools.pool_setup import PoolSetup
 from bough.control.pools.quota_tree import derive
 from bough.control.pools.stand_in_nodes import with_stand_ins
 from bough.control.scheduling.gang_terms import terms_of

@@ -7,7 +7,7 @@ from fractions import Fraction
 from bough.core.quota.tree import QuotaTree
 from bough.model.cluster import Resources
 from bough.model.gang import Gang, Pod, PodState, SubGroup, TopologyConstraint
-from bough.model.podgroup import PodGroup, SubGroupSpec
+from bough.model.pod_group import PodGroup, SubGroupSpec
 from bough.model.quota import (
     FlavorQuotas,
     FlavorResource,

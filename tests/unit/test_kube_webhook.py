@@ -12,8 +12,8 @@ from bough.errors import Invalid
 from bough.kube_webhook.checks import check
 from bough.kube_webhook.reviews import LONGEST_ERROR, MOST_NAMED, answer_review
 from bough.model.cluster import Topology, TopologyLevel
-from bough.model.fairqueue import FairQueue
-from bough.model.podgroup import PodGroup, SubGroupSpec
+from bough.model.fair_queue import FairQueue
+from bough.model.pod_group import PodGroup, SubGroupSpec
 from bough.model.quota import Cohort
 from bough.tools.gang import check as check_files
 from tests.webhook_reviews import Cluster, cohort, pod, pod_group, queue, review

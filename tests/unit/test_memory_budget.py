@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from bough.cli.main import program
 from bough.control.workflows import logs, rendering
 from bough.errors import Busy, Throttled
-from bough.server import concurrency_limits, kept_answers, settings
+from bough.server import answer_cache, concurrency_limits, settings
 from bough.server.concurrency_limits import BodyCount
 from bough.server.connections import Bounds, OpenConnections
 from bough.server.memory_budget import rows, shares
@@ -36,7 +36,7 @@ def test_the_help_ends_with_the_budget():
     ("module", "name", "part", "factor"),
     [
         (concurrency_limits, "ALL_BODIES_BYTES", "bodies", 1),
-        (kept_answers, "ALL_BYTES", "lists", 1),
+        (answer_cache, "ALL_BYTES", "lists", 1),
         (logs, "ALL_KEPT", "logs", 1),
         (rendering, "MEMORY_BYTES", "templates", rendering.AT_ONCE),
         (rendering, "ANSWER_BYTES", "templates", rendering.AT_ONCE),

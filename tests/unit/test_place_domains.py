@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from bough.core.place import history
+from bough.core.place import node_changes
 from bough.core.place.bits import positions
 from bough.core.place.columns import GPUS
 from bough.core.place.domains import ResolvedConstraint, Topologies, UnknownTopology
-from bough.core.place.index import Index
+from bough.core.place.node_index import Index
 from bough.core.undo import UndoLog
 from bough.model.cluster import Topology, TopologyLevel
 from bough.model.gang import TopologyConstraint
-from bough.model.placement import PlacePolicy
+from bough.model.place_policy import PlacePolicy
 from tests.places import TOPOLOGY, node
 
 NODES = [
@@ -115,7 +115,7 @@ def test_what_is_free_in_a_domain_follows_its_nodes_and_their_undoing() -> None:
 def test_what_is_free_is_known_after_more_changes_than_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(history, "MAXIMUM_CHANGES", 2)
+    monkeypatch.setattr(node_changes, "MAXIMUM_CHANGES", 2)
     index, topologies = build(TOPOLOGY)
     (domains,) = topologies
     row = index.columns.request(index.nodes[0].capacity)

@@ -13,7 +13,7 @@ from bough.core.place.result import GangPlacement, NoPlace, Placement
 from bough.errors import Broken
 from bough.model.cluster import Match
 from bough.model.gang import Gang, PodState, SubGroup, SubGroupSet, TopologyConstraint
-from bough.model.placement import PlacePolicy
+from bough.model.place_policy import PlacePolicy
 from tests.places import (
     NEAR,
     RACK,

@@ -8,7 +8,7 @@ from bough.core.place.placer import Placer
 from bough.core.place.reasons import explain
 from bough.model.cluster import Node, Resources, Taint
 from bough.model.gang import Gang, SubGroup, SubGroupSet, TopologyConstraint
-from bough.model.placement import PlacePolicy
+from bough.model.place_policy import PlacePolicy
 from bough.model.shortage import Cause, DomainRoom, Explanation, NodeCount, Short, Together
 from tests.places import NEAR, RACK, TOPOLOGY, gang, node, pod, replicas
 

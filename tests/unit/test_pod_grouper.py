@@ -12,11 +12,11 @@ import pytest
 from bough.core.gang.validation import check_pod_group
 from bough.formats.live.objects import LiveOwnerReference, LivePod, LivePodGroup
 from bough.formats.live.owners import LiveOwner, reduced
-from bough.pod_grouper.chain import LONGEST, owners_of
 from bough.pod_grouper.job_progress import JobProgress
 from bough.pod_grouper.manifest import is_current, is_made, new_pod_group, pod_group_spec
-from bough.pod_grouper.verdict import Grouped, Verdict, group_name, judge
-from bough.pod_grouper.workloads import Progress, subgroup_name
+from bough.pod_grouper.owner_chain import LONGEST, owners_of
+from bough.pod_grouper.owner_gangs import Progress, subgroup_name
+from bough.pod_grouper.pod_grouping import Grouped, Verdict, group_name, judge
 
 Written = dict[str, Any]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bough.formats.live.owners import LiveOwner, controller_of
 from bough.model.problem import MAXIMUM_TEXT
 from bough.pod_grouper.job_progress import JobProgress
-from bough.pod_grouper.workloads import MOST_PODS, Progress
+from bough.pod_grouper.owner_gangs import MOST_PODS, Progress
 from tests.unit.test_pod_grouper import Objects, Written, _owner, leaves, thing
 
 REPLICATED = "jobset.sigs.k8s.io/replicatedjob-name"

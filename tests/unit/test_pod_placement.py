@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bough.control.pools.pod_placement import placements, within
-from bough.control.pools.pool_config import PoolSetup
+from bough.control.pools.pool_setup import PoolSetup
 from bough.model.cluster import Taint, TaintEffect, Toleration
 from bough.model.pod_placement import ANYWHERE, PodPlacement
 from bough.model.pool import OfferedNode, Platform, Pool

@@ -15,7 +15,7 @@ from bough.formats.live.objects import LiveCondition, LivePodGroupStatus
 from bough.kube.client import KubeClient
 from bough.kube.decoding import WatchEvent, WatchEventKind
 from bough.kube.failures import Unreachable
-from bough.kube.listening import parse_listen
+from bough.kube.http_server import parse_listen
 from bough.kube.watching import Follower, Relisted
 from bough.model.snapshot import Progress
 from bough.pod_scheduler import kinds

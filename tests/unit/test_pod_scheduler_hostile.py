@@ -18,6 +18,7 @@ from bough.model.plan import Plan
 from bough.model.policy import KAI
 from bough.pod_scheduler import kinds
 from bough.pod_scheduler.cluster import ClusterView, GangKey
+from bough.pod_scheduler.decision_records import LONGEST_TEXT
 from bough.pod_scheduler.decisions import (
     MOST_EXPANDED,
     PlacedPod,
@@ -25,7 +26,6 @@ from bough.pod_scheduler.decisions import (
     unfinished,
     write_decisions,
 )
-from bough.pod_scheduler.records import LONGEST_TEXT
 
 
 def hear(view: ClusterView, kind: Kind[Any], *written: dict[str, Any]) -> None:

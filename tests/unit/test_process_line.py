@@ -11,7 +11,7 @@ import pytest
 
 from bough.control.clock import SteadyClock
 from bough.control.pools.standings import QueueStanding
-from bough.control.scheduling.questions import GangAnswer, Question
+from bough.control.scheduling.plan_questions import GangAnswer, Question
 from bough.errors import BoughError, Broken, Busy, Conflict, Invalid, NotLeading, Unavailable
 from bough.model.quota import NodeKind, TreeNode
 from bough.server.loop_messages import FROM_LOOP, TO_LOOP, Answered, Ask, Stand, Status

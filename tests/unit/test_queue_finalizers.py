@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from bough.backends.kubernetes.kai.queue_changes import FoundObjects, Verb, plan_changes
+from bough.backends.kubernetes.kai.object_changes import FoundObjects, Verb, plan_changes
 from bough.backends.kubernetes.kai.wanted_objects import wanted_objects
 from bough.model.queue_tree import QueueTree
 from tests.queue_trees import OWNER, Cluster, pool_queue, tree

@@ -6,7 +6,7 @@ import pytest
 
 from bough.core.cycle.plan import plan
 from bough.core.cycle.waits import Waits
-from bough.model.admission import (
+from bough.model.admission_rules import (
     AdmissionRules,
     BorrowWithinCohort,
     Preemption,

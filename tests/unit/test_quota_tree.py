@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bough.core.quota.effects import Debt, effects
+from bough.core.quota.change_effects import Debt, effects
 from bough.core.quota.tree import (
     DeleteCohort,
     DeleteQueue,

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from bough.model.admission import (
+from bough.model.admission_rules import (
     AdmissionRules,
     BorrowWithinCohort,
     FlavorFungibility,

@@ -1,6 +1,6 @@
 """What runs tasks. Each folder implements the `Backend` protocol of `model.backend`.
 
-The server's `hosting` opens one of them; the scheduler starts and stops attempts by it.
+The server's `backend_hosts` opens one of them; the scheduler starts and stops attempts by it.
 
 local           processes of this machine
 kubernetes      pods of a cluster

@@ -43,7 +43,7 @@ class Command(click.Command):
 
 def add_meant_names(error: BoughError, context: click.Context) -> None:
     """Have an error about a name that does not exist say which one was probably meant."""
-    from bough.cli.server_names import meant_names  # noqa: PLC0415  only for mistakes
+    from bough.cli.name_arguments import meant_names  # noqa: PLC0415  only for mistakes
 
     if isinstance(error, NotFound) and not error.hint:
         error.hint = meant_names(context, error.message)

@@ -7,24 +7,24 @@
 
 Answers are types of `bough.api`; errors are those of `bough.errors`.
 
-    client       the client, with one attribute for each subject
-    pools, nodes, workflows, people, configs   the subjects
-    apps         workflow files that a server keeps
-    history      finished workflows, into a file
-    data         the data of pools
-    downloads    results of tasks and data of pools, into a folder
-    uploads      files of this machine, into the data of a pool
-    ignored      which files of a folder are not uploaded
-    sessions     sessions with tasks that run: asked for, and opened
-    exec_session a command in a task, with the streams or the terminal of this process
-    forwarding   ports of a task on this machine's loopback
-    transport    requests, answers and streams, tried again where that is safe
-    addresses    the address of a server, and the proxy for it
-    connection   HTTP/1.1 over a socket
-    failure      an error that a server answered, as one of `bough.errors`
-    server_proof whether a server is the one that was logged in to
-    ed25519      checks the signature of that
-    login        where `bough login` stores the address and the token
+    client           the client, with one attribute for each subject
+    pools, nodes, workflows, people, configs  the subjects
+    apps             workflow files that a server keeps
+    history_export   finished workflows, into a file
+    data             the data of pools
+    downloads        results of tasks and data of pools, into a folder
+    uploads          files of this machine, into the data of a pool
+    ignored_files    which files of a folder are not uploaded
+    sessions         sessions with tasks that run: asked for, and opened
+    exec_session     a command in a task, with the streams or the terminal of this process
+    port_forwarding  ports of a task on this machine's loopback
+    transport        requests, answers and streams, tried again where that is safe
+    addresses        the address of a server, and the proxy for it
+    connection       HTTP/1.1 over a socket
+    error_answers    an error that a server answered, as one of `bough.errors`
+    server_proof     whether a server is the one that was logged in to
+    ed25519          checks the signature of that
+    login            where `bough login` stores the address and the token
 """
 
 from __future__ import annotations

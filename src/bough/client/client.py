@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bough.client.apps import Apps
     from bough.client.configs import Audit, Configs
     from bough.client.data import PoolData
-    from bough.client.history import History
+    from bough.client.history_export import History
     from bough.client.nodes import NodeResources, Nodes
     from bough.client.people import Credentials, OwnProfile, Tokens, Users
     from bough.client.pools import Cohorts, Pools, Queues, Subpools
@@ -157,7 +157,7 @@ class Client:
     @cached_property
     def history(self) -> History:
         """Finished workflows, to be kept elsewhere."""
-        from bough.client.history import History  # noqa: PLC0415
+        from bough.client.history_export import History  # noqa: PLC0415
 
         return History(self._transport)
 

@@ -15,7 +15,7 @@ import msgspec
 from bough.api.common import Json
 from bough.client.addresses import Query, find_proxy, query_text, read_address
 from bough.client.connection import SWITCHING, Connection, CutOff, Garbled, OtherScheme
-from bough.client.failure import failure
+from bough.client.error_answers import failure
 from bough.client.server_proof import KnownServer, ask_for_key, check
 from bough.errors import Invalid, Unavailable
 from bough.version import VERSION

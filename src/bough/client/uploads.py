@@ -23,7 +23,7 @@ from bough.api.data import (
     Transferred,
 )
 from bough.client.data import DataAddress, PoolData
-from bough.client.ignored import Ignored
+from bough.client.ignored_files import Ignored
 from bough.errors import Invalid
 from bough.site_files import is_data_folder
 

@@ -13,13 +13,13 @@ Folders, each of which imports only from those below it:
 Modules beside them:
 
 - startup: what a server does first
-- recording: audit, history and event of a change
+- change_recording: audit, history and event of a change
 - fair_turns: fair turns for work that only a few can do at one time
 - fields: numbers and durations as people send them
-- gangs: groups of workflows as gangs of the core
+- gangs_of_groups: groups of workflows as gangs of the core
 - credential_keys: the keys that encrypt credentials and the key of passes, in a file
 - site: store, clock, fresh identities, the bell of the loop
-- kept: what requests ask again and again, kept for as long as a counter stays the same
+- setup_cache: what requests ask again and again, kept for as long as a counter stays the same
 - joined_submissions: submissions at the same time in one transaction
 - clock: time that does not jump when the machine's clock is set
 

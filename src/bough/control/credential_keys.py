@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from bough.disk import write_whole
+from bough.durable_files import write_whole
 from bough.errors import Conflict, Invalid, Unavailable
 from bough.model.access import Credential
 

@@ -12,7 +12,7 @@ from typing import Protocol
 from bough.control.clock import SteadyClock
 from bough.control.credential_keys import CredentialKeys
 from bough.control.joined_submissions import JoinedSubmissions
-from bough.control.kept import Kept
+from bough.control.setup_cache import Kept
 from bough.model.access import RoleNames
 from bough.model.backend import BackendAbilities
 from bough.model.names import SHARED, QueueName

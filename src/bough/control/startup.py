@@ -7,20 +7,20 @@ from typing import TypeVar
 
 import msgspec
 
+from bough.control.change_recording import SYSTEM_ACTOR, audit, revise
 from bough.control.config.policy import start_with, stored_faults
 from bough.control.people import pass_key
 from bough.control.people.administrators import ensure_admin, expiry_faults
 from bough.control.people.key_rotation import encrypt_stored
 from bough.control.people.role_bindings import stored_role_faults
 from bough.control.pools import subpool_drain
-from bough.control.pools.pool_config import read_pool_setup, unallocated
 from bough.control.pools.pool_fields import pool_document
-from bough.control.recording import SYSTEM_ACTOR, audit, revise
+from bough.control.pools.pool_setup import read_pool_setup, unallocated
 from bough.control.site import Site
 from bough.errors import Conflict
+from bough.model.change_record import ConfigType
 from bough.model.names import DELIMITER
 from bough.model.pool import Pool
-from bough.model.record import ConfigType
 from bough.model.subpool import SubpoolState
 from bough.store import pools as pool_store
 from bough.store import settings as setting_store

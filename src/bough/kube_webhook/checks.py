@@ -11,16 +11,16 @@ from typing import NamedTuple, Protocol
 
 from bough.core.gang.topology import check_topology
 from bough.core.gang.validation import check_members, check_pod_group, check_pods
-from bough.core.quota.fairtree import ancestry_obstacle
+from bough.core.quota.fair_tree import ancestry_obstacle
 from bough.core.quota.references import validate
 from bough.formats.kai.objects import KaiObjects, read_kai
 from bough.formats.kueue.organisation import read_organisation
 from bough.formats.yaml.documents import Document
 from bough.formats.yaml.from_json import Json, from_json
 from bough.model.cluster import Topology
-from bough.model.fairqueue import FairQueue, QueueObstacleKind
+from bough.model.fair_queue import FairQueue, QueueObstacleKind
 from bough.model.organisation import Organisation
-from bough.model.podgroup import MemberPod, PodGroup, is_native
+from bough.model.pod_group import MemberPod, PodGroup, is_native
 from bough.model.problem import Problem, Severity
 from bough.model.quota import Cohort
 

@@ -21,8 +21,8 @@ from bough.kube.client import KubeClient
 from bough.kube.failures import KubeNotFound
 from bough.kube.objects import Kind, untyped
 from bough.model.cluster import Topology
-from bough.model.fairqueue import FairQueue
-from bough.model.podgroup import PodGroup
+from bough.model.fair_queue import FairQueue
+from bough.model.pod_group import PodGroup
 from bough.model.quota import Cohort
 
 LOG = logging.getLogger(__name__)

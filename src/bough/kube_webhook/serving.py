@@ -22,8 +22,8 @@ import msgspec
 
 from bough.errors import BoughError, Invalid
 from bough.kube.client import KubeClient
+from bough.kube.http_server import ListeningServer
 from bough.kube.kubeconfig import find_access
-from bough.kube.listening import ListeningServer
 from bough.kube_webhook.checks import Lookups
 from bough.kube_webhook.lookups import ClusterLookups
 from bough.kube_webhook.reviews import ReviewCounts, answer_review

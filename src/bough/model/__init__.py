@@ -7,10 +7,10 @@ What is decided about
 - cluster: nodes, what they offer, how they are wired, which pods may use them
 - quota: cohorts and queues, as they are declared
 - queue_tree: the queues that a cluster should have, and what was found there
-- admission: the rules of a queue
+- admission_rules: the rules of a queue
 - policy: how a cycle decides, and the presets
-- gangrules: the part of a policy that concerns gangs with pods
-- placement: the part that concerns places
+- gang_rules: the part of a policy that concerns gangs with pods
+- place_policy: the part that concerns places
 
 What is decided
 
@@ -23,8 +23,8 @@ What is decided
 
 As people write it
 
-- podgroup: PodGroups of KAI
-- fairqueue: Queues of KAI
+- pod_group: PodGroups of KAI
+- fair_queue: Queues of KAI
 - workload: Workloads, flavors and local queues of Kueue
 - organisation: all objects of Kueue together
 - problem: what is wrong with an object
@@ -35,7 +35,7 @@ What a server keeps
 - workflow: workflows, arrays of them, groups and tasks
 - labels: the policy for labels of workflows, and how they are asked for
 - array: how often a workflow is there, and what differs
-- past: finished workflows, everything about each in one value
+- past_workflow: finished workflows, everything about each in one value
 - task_template: what a task is made of where it runs
 - transitions: the statuses of tasks, groups and workflows
 - pool: pools and what is configured for them
@@ -43,11 +43,11 @@ What a server keeps
 - pod_placement: which nodes tasks select, and which taints they tolerate
 - names: names of pools, subpools and queues
 - access: users, roles and what they allow
-- record: audit, history and events
+- change_record: audit, history and events
 - node_test: tests of nodes by schedule
 - notification: what users are told outside of the server, and where that may go
 - settings: settings that can be changed while it runs
-- usage: what was held, and for how long
+- usage_stretch: what was held, and for how long
 - backend: the protocol of backends
 - pool_data: files that live with a pool, and the protocol of what keeps them
 - object_store: object stores that URLs name, and the credentials that open them

@@ -9,13 +9,13 @@ from enum import StrEnum
 
 import msgspec
 
-from bough.model.admission import (
+from bough.model.admission_rules import (
     Preemption,
     PreemptionWithinQueue,
     ReclaimWithinCohort,
 )
 from bough.model.gang import Gang
-from bough.model.gangrules import (
+from bough.model.gang_rules import (
     GangRules,
     GrowthTurn,
     IdleShare,
@@ -23,7 +23,7 @@ from bough.model.gangrules import (
     VictimAge,
     VictimSearch,
 )
-from bough.model.placement import KAI_PLACEMENT
+from bough.model.place_policy import KAI_PLACEMENT
 
 
 class Judging(StrEnum):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bough.model.admission import AdmissionRules
+from bough.model.admission_rules import AdmissionRules
 
 
 class FlavorResource(NamedTuple):

@@ -2,7 +2,7 @@
 
 They are applied to the paths of files by a backtracking engine, so nothing that repeats without a
 limit can itself be matched in several ways. What passes can still be slow on long names, so a
-backend that applies one also limits the time (`backends.local.data.matching`).
+backend that applies one also limits the time (`backends.local.data.file_name_patterns`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from bough.model.admission import StopPolicy
+from bough.model.admission_rules import StopPolicy
 from bough.model.cluster import Match, Taint, Toleration
 
 

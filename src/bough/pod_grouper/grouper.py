@@ -24,7 +24,7 @@ from bough.kube.decoding import WatchEvent, WatchEventKind
 from bough.kube.failures import AlreadyExists, KubeNotFound
 from bough.kube.objects import Kind
 from bough.kube.watching import Follower, Relisted
-from bough.model.podgroup import qualified
+from bough.model.pod_group import qualified
 from bough.pod_grouper.kinds import FOLLOWED, POD_GROUPS, PODS
 from bough.pod_grouper.manifest import (
     MADE_OF,
@@ -34,7 +34,7 @@ from bough.pod_grouper.manifest import (
     pod_group_spec,
 )
 from bough.pod_grouper.owner_view import OwnerView
-from bough.pod_grouper.verdict import Grouped, judge
+from bough.pod_grouper.pod_grouping import Grouped, judge
 
 LOG = logging.getLogger(__name__)
 #: How long to wait for the lists of owners before pods are looked at anyway.

@@ -17,8 +17,8 @@ from bough.formats.live.owners import (
     read_part,
 )
 from bough.model.gang import TopologyConstraint
-from bough.model.podgroup import SubGroupSpec
-from bough.pod_grouper.workloads import Gathering, subgroup_name
+from bough.model.pod_group import SubGroupSpec
+from bough.pod_grouper.owner_gangs import Gathering, subgroup_name
 
 #: The labels by which a pod names its PodGang and its clique.
 GANG_LABEL = "grove.io/podgang"

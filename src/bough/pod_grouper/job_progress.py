@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bough.errors import Invalid
 from bough.formats.live.owners import LiveOwner, controller_of
-from bough.pod_grouper.workloads import REPLICATED_JOB, Progress, job_needs
+from bough.pod_grouper.owner_gangs import REPLICATED_JOB, Progress, job_needs
 
 _NOTHING = Progress()
 

@@ -8,8 +8,8 @@ from bough.formats.kai.pod import DOOR_LABEL
 from bough.formats.live.kai import live_pod_group
 from bough.formats.live.objects import LivePodGroup
 from bough.model.gang import TopologyConstraint
-from bough.model.podgroup import PodGroup, SubGroupSpec
-from bough.pod_grouper.verdict import Grouped
+from bough.model.pod_group import PodGroup, SubGroupSpec
+from bough.pod_grouper.pod_grouping import Grouped
 
 #: The uid of the owner that a PodGroup was made from. One without this was written by a user.
 MADE_OF = "bough.made-of"

@@ -16,7 +16,7 @@ from bough.kube.failures import KubeNotFound, KubeRefused
 from bough.kube.objects import Kind
 from bough.pod_grouper.job_progress import JobProgress
 from bough.pod_grouper.kinds import FOLLOWED, JOB, PODS, group_of
-from bough.pod_grouper.workloads import Progress
+from bough.pod_grouper.owner_gangs import Progress
 
 #: How long the answer about an owner that is not followed is kept.
 KEPT_S = 300.0

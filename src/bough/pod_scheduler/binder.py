@@ -17,11 +17,11 @@ from bough.errors import BoughError, NotLeading
 from bough.kube.back_off import BackOff
 from bough.kube.client import KubeClient
 from bough.kube.failures import KubeConflict, KubeNotFound, is_final
+from bough.pod_scheduler.decision_records import RecordResult, RecordWrite, send_record
 from bough.pod_scheduler.decisions import Batch, PlacedPod
 from bough.pod_scheduler.kinds import PODS
 from bough.pod_scheduler.pod_view import split_name
-from bough.pod_scheduler.records import RecordResult, RecordWrite, send_record
-from bough.pod_scheduler.workers import Workers
+from bough.pod_scheduler.request_threads import Workers
 
 LOG = logging.getLogger(__name__)
 #: How many requests are sent in parallel.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from bough.core.gang.normalisation import gang_of_one
+from bough.core.gang.from_pod_group import gang_of_one
 from bough.core.gang.topology import check_topology
 from bough.formats.live.kai import live_priority_class, live_topology
 from bough.formats.live.objects import (
@@ -28,7 +28,7 @@ from bough.kube.objects import Kind
 from bough.kube.watching import Relisted
 from bough.model.cluster import Topology
 from bough.model.gang import Gang, PodState
-from bough.model.podgroup import (
+from bough.model.pod_group import (
     NATIVE,
     MemberPod,
     PodGroup,
@@ -49,8 +49,8 @@ from bough.pod_scheduler.gang_maker import (
 )
 from bough.pod_scheduler.kueue_tree import DEFAULT_DOOR, KueueTree
 from bough.pod_scheduler.pod_view import PodView, SeenPod, holds_room
+from bough.pod_scheduler.pods_without_gang import OTHERS, Strangers
 from bough.pod_scheduler.snapshot_parts import GangRow, NodeRow, QueueTree
-from bough.pod_scheduler.strangers import OTHERS, Strangers
 
 Heard = Relisted[Any] | WatchEvent[Any]
 

@@ -1,6 +1,6 @@
 """What was decided about gangs, and what of it an earlier leader left half done.
 
-Decisions are recorded before the first pod is bound (`records`). This way no gang stays
+Decisions are recorded before the first pod is bound (`decision_records`). This way no gang stays
 half-bound: the next leader reads what was decided, and finishes it where the nodes still have room,
 or else takes all of it back.
 """

@@ -17,8 +17,8 @@ from bough.kube.client import KubeClient, Patch
 from bough.kube.failures import Busy, KubeConflict, KubeNotFound, KubeRefused
 from bough.pod_scheduler.kinds import PODS
 from bough.pod_scheduler.pod_view import split_name
+from bough.pod_scheduler.request_threads import Workers
 from bough.pod_scheduler.status_text import DISRUPTED, PREEMPTED
-from bough.pod_scheduler.workers import Workers
 
 LOG = logging.getLogger(__name__)
 IN_FLIGHT = 4

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from bough.core.gang.normalisation import gang_name, normalise, with_queue
-from bough.core.gang.predicate import is_stale
+from bough.core.gang.from_pod_group import gang_name, normalise, with_queue
+from bough.core.gang.sufficiency import is_stale
 from bough.core.gang.tree import GangTree
 from bough.core.gang.validation import check_pod_group
 from bough.formats.kai.pod import DOOR_LABEL
@@ -17,7 +17,7 @@ from bough.formats.live.objects import LiveNativePodGroup, LivePodGroup, LivePod
 from bough.formats.live.pods import live_time_ms
 from bough.model.cluster import Topology
 from bough.model.gang import Gang
-from bough.model.podgroup import MemberPod, PodGroup, PriorityClass
+from bough.model.pod_group import MemberPod, PodGroup, PriorityClass
 from bough.model.problem import Problem, Severity
 
 #: The annotation that says since when a gang has run with less than it needs.

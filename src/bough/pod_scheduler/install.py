@@ -11,9 +11,9 @@ from typing import Any
 import yaml
 
 from bough.pod_grouper.kinds import FOLLOWED
-from bough.pod_scheduler.definitions import definitions
+from bough.pod_scheduler.custom_resource_definitions import definitions
+from bough.pod_scheduler.decision_records import slot_names
 from bough.pod_scheduler.kinds import KUEUES
-from bough.pod_scheduler.records import slot_names
 from bough.pod_scheduler.scheduler import lease_name
 from bough.version import VERSION
 

@@ -15,7 +15,7 @@ from bough.formats.live.objects import (
     LiveTopology,
 )
 from bough.kube.objects import Kind, Plain, untyped
-from bough.model.podgroup import NATIVE, is_native
+from bough.model.pod_group import NATIVE, is_native
 from bough.pod_grouper.kinds import POD_GROUPS, PODS
 from bough.pod_scheduler.pod_view import split_name
 

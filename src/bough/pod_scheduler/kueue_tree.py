@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from bough.core.place.node_flavors import with_flavors
-from bough.core.quota.fairtree import FairTree
+from bough.core.quota.fair_tree import FairTree
 from bough.core.quota.references import validate
 from bough.core.quota.tree import QuotaTree
 from bough.errors import Invalid
@@ -21,9 +21,9 @@ from bough.formats.live.objects import LiveCondition, LiveKueue, LiveNamespace
 from bough.formats.yaml.documents import Document
 from bough.formats.yaml.from_json import Json, from_json
 from bough.model.cluster import Node
-from bough.model.fairqueue import FairQueue
+from bough.model.fair_queue import FairQueue
 from bough.model.organisation import Organisation
-from bough.model.podgroup import DEFAULT_NAMESPACE, qualified
+from bough.model.pod_group import DEFAULT_NAMESPACE, qualified
 from bough.model.problem import Problem, Severity
 from bough.model.quota import Cohort, NodeKind, Queue, TreeNode
 from bough.model.reason import Condition

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from bough.errors import BoughError, NotFound, Unauthenticated
-from bough.kube.listening import ListeningServer
+from bough.kube.http_server import ListeningServer
 
 LOG = logging.getLogger(__name__)
 #: The header with the token: an apiserver that forwards a question uses up `Authorization` itself.

@@ -15,7 +15,7 @@ from bough.formats.kai.pod import DOOR_LABEL
 from bough.formats.live.objects import LivePod
 from bough.formats.live.pods import live_member
 from bough.model.gang import Pod, PodState
-from bough.model.podgroup import DEFAULT_NAMESPACE, MemberPod, qualified
+from bough.model.pod_group import DEFAULT_NAMESPACE, MemberPod, qualified
 
 _ENDED = (PodState.SUCCEEDED, PodState.FAILED)
 _SCHEDULED = "PodScheduled"

@@ -10,12 +10,12 @@ from bough.core.explain.certificate import ExplainedCycle
 from bough.errors import NotFound
 from bough.formats.certificates import certificate_answer
 from bough.model.gang import PodState
-from bough.model.podgroup import group_key, qualified
+from bough.model.pod_group import group_key, qualified
 from bough.model.policy import Policy
 from bough.pod_scheduler.cluster import GangKey
-from bough.pod_scheduler.session import Session
+from bough.pod_scheduler.leadership_term import Session
 from bough.pod_scheduler.status_text import no_group
-from bough.tools.fair_queues import fair_queues_of
+from bough.tools.load_shares import fair_queues_of
 from bough.tools.quota import fair_nodes, kueue_nodes
 
 #: The reasons for objects that make no gang of ours.

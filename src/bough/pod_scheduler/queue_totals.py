@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from bough.core.cycle.memo import difference
 from bough.formats.kubernetes.pods import CPU, GPU, MEMORY
-from bough.model.fairqueue import FairQueue
+from bough.model.fair_queue import FairQueue
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.snapshot import Snapshot
 

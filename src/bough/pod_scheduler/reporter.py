@@ -29,11 +29,12 @@ from bough.model.snapshot import Snapshot
 from bough.pod_scheduler.cluster import ClusterView, GangKey
 from bough.pod_scheduler.counters import Counters
 from bough.pod_scheduler.gang_maker import STALE_ANNOTATION, SeenGroup
+from bough.pod_scheduler.gang_sentences import Sentences
 from bough.pod_scheduler.kinds import COHORTS, EVENTS, PODS, QUEUES, group_at
 from bough.pod_scheduler.kueue_tree import KueueTree
 from bough.pod_scheduler.pod_view import SeenPod, split_name
 from bough.pod_scheduler.queue_totals import QueueTotals
-from bough.pod_scheduler.sentences import Sentences
+from bough.pod_scheduler.request_threads import Workers
 from bough.pod_scheduler.status_text import (
     Telling,
     disrupted_status,
@@ -44,7 +45,6 @@ from bough.pod_scheduler.status_text import (
     said_reason,
     telling,
 )
-from bough.pod_scheduler.workers import Workers
 
 LOG = logging.getLogger(__name__)
 #: How often gangs are compared, and how often queues.

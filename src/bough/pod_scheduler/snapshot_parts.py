@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from bough.core.quota.fairtree import FairTree, capacity_of, fair_tree, queue_obstacle
+from bough.core.quota.fair_tree import FairTree, capacity_of, fair_tree, queue_obstacle
 from bough.formats.live.kai import live_queue
 from bough.formats.live.nodes import live_node
 from bough.formats.live.objects import LiveNode, LiveQueue
 from bough.model.cluster import Node
-from bough.model.fairqueue import FairQueue, QueueObstacleKind
+from bough.model.fair_queue import FairQueue, QueueObstacleKind
 from bough.model.gang import Gang
 from bough.model.workload import Flavor, LocalQueue
 

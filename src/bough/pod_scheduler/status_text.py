@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from bough.core.gang.predicate import is_complete
+from bough.core.gang.sufficiency import is_complete
 from bough.core.gang.tree import GangTree
 from bough.formats.live.objects import LivePodGroupStatus
 from bough.model.gang import Gang, Pod, PodState

@@ -14,29 +14,30 @@ from litestar.routes import BaseRoute, HTTPRoute
 from bough.control.records.event_stream import Recent
 from bough.control.scheduling.explanation import Explainer
 from bough.errors import Invalid
-from bough.server import failures
+from bough.server import error_answers
+from bough.server.answer_cache import KeptAnswers
 from bough.server.authenticator import Authenticator, Visit
 from bough.server.awaited_submissions import AwaitedSubmissions
-from bough.server.declare import BINARY
-from bough.server.kept_answers import KeptAnswers
 from bough.server.loop_view import LoopView
 from bough.server.metrics import Gauges
 from bough.server.permissions import Permit, guard, permit_of
+from bough.server.route_declaration import BINARY
 from bough.server.routes import (
     apps,
     backend_tests,
+    change_history,
     cohorts,
     configs,
     data,
-    history,
+    history_export,
     kube,
     log_upload,
     nodes,
     people,
-    personal,
     pools,
-    records,
+    profile_and_credentials,
     results,
+    roles,
     sessions,
     streams,
     subpools,
@@ -60,14 +61,15 @@ DECLARED = tuple(
         cohorts,
         configs,
         data,
-        history,
+        history_export,
         kube,
         log_upload,
         nodes,
         people,
-        personal,
+        profile_and_credentials,
         pools,
-        records,
+        change_history,
+        roles,
         results,
         sessions,
         streams,
@@ -98,7 +100,7 @@ def make_application(
         route_handlers=[each.make() for each in DECLARED],
         guards=[guard],
         before_request=_check_body,
-        exception_handlers=failures.handlers(),
+        exception_handlers=error_answers.handlers(),
         openapi_config=_description(),
         request_max_body_size=maximum_body_bytes,
         logging_config=None,

@@ -15,7 +15,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.control.credential_keys import CredentialKeys
-from bough.disk import whole_file
+from bough.durable_files import whole_file
 from bough.errors import Invalid, Unavailable
 from bough.server.data_folder import existing_store, make_folder
 from bough.server.settings import Settings

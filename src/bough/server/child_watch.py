@@ -1,7 +1,7 @@
 """A process that the server starts, watches over a line, and replaces when it dies or freezes.
 
 What is said on the line is the matter of those that stand on this: the scheduler's loop
-(`loop_watch`) and the workers that answer requests (`workers.watch`).
+(`loop_watch`) and the workers that answer requests (`workers.worker_watch`).
 """
 
 from __future__ import annotations

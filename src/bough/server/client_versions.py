@@ -6,7 +6,7 @@ import base64
 from typing import cast
 
 from bough.control.config.service_settings import read_version
-from bough.control.kept import Setup
+from bough.control.setup_cache import Setup
 from bough.control.site import Site
 from bough.errors import Invalid
 from bough.model.settings import ServiceSettings

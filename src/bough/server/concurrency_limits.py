@@ -19,7 +19,7 @@ from anyio import CapacityLimiter, Semaphore, to_thread
 
 from bough.errors import Busy, Invalid, Throttled
 from bough.server.authenticator import Connection
-from bough.server.tally import OwnTally, Tally, Want
+from bough.server.bounded_counts import OwnTally, Tally, Want
 
 #: Requests of one user that are served at once, and how many more may wait.
 AT_ONCE = 10

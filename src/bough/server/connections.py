@@ -23,9 +23,9 @@ import msgspec
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bough.api.common import ErrorBody
+from bough.server.bounded_counts import OwnTally, Tally, Want
 from bough.server.joined_writes import JoinedWrites
 from bough.server.settings import CONNECTIONS, CONNECTIONS_PER_ADDRESS, Network
-from bough.server.tally import OwnTally, Tally, Want
 
 if TYPE_CHECKING:
     from litestar.types import ASGIApp, Receive, Scope, Send

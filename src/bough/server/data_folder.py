@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bough.disk import write_whole
+from bough.durable_files import write_whole
 from bough.errors import Conflict, Invalid
 from bough.server.disk_space import give_up_file
 from bough.server.settings import TASK_FOLDER_FILE, Settings

@@ -14,7 +14,7 @@ from bough.server.backend_file import has_local
 from bough.server.repeated_work import RepeatedWork
 from bough.server.settings import Settings
 from bough.store import Store
-from bough.store.reserve import RESERVE_BYTES, keep_reserve
+from bough.store.sqlite_reserve import RESERVE_BYTES, keep_reserve
 
 LOG = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from bough.model.record import EventKind, StoredEvent
+from bough.model.change_record import EventKind, StoredEvent
 from bough.model.workflow import TaskStatus, WorkflowStatus
 
 #: The task is in the queue, or will be.

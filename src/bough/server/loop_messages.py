@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from bough.control.pools.standings import Standings
-from bough.control.scheduling.questions import Answers, Question
+from bough.control.scheduling.plan_questions import Answers, Question
 from bough.server.loop_view import Counts
 from bough.server.process_line import Failed, Stop
 

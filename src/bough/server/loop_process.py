@@ -18,12 +18,11 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from bough.control.clock import SteadyClock
-from bough.control.scheduling.bell import Bell
+from bough.control.scheduling.loop_bell import Bell
 from bough.control.site import Clock, Site, site_identity
 from bough.errors import BoughError, Broken
+from bough.server.backend_hosts import Host, open_hosts
 from bough.server.disk_space import DiskSpace
-from bough.server.engine import Engine
-from bough.server.hosting import Host, open_hosts
 from bough.server.loop_messages import (
     TO_LOOP,
     Answered,
@@ -39,6 +38,7 @@ from bough.server.loop_messages import (
 from bough.server.loop_view import Counts
 from bough.server.process_line import Failed, Line, Stop, read_settings
 from bough.server.process_start import end_with, log_to_standard_error, make_site
+from bough.server.scheduler_thread import Engine
 from bough.server.settings import Settings
 from bough.store import Store
 

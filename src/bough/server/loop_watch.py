@@ -17,7 +17,7 @@ import msgspec
 
 from bough.control.clock import SteadyClock
 from bough.control.pools.standings import Standings
-from bough.control.scheduling.questions import Answers, Question
+from bough.control.scheduling.plan_questions import Answers, Question
 from bough.errors import BoughError, Busy
 from bough.model.backend import TaskFiles
 from bough.server.child_watch import Child, ChildWatch

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bough.control import kept
+from bough.control import setup_cache
 from bough.control.records import event_stream
 from bough.control.workflows import logs, rendering
-from bough.server import concurrency_limits, connections, kept_answers, settings
+from bough.server import answer_cache, concurrency_limits, connections, settings
 
 _MIB = 1 << 20
 
@@ -43,7 +43,7 @@ def shares() -> tuple[Share, ...]:
         ),
         Share(
             "lists",
-            kept_answers.ALL_BYTES,
+            answer_cache.ALL_BYTES,
             "cached for at most a second, while nothing changes",
         ),
         Share(
@@ -77,8 +77,8 @@ def rows() -> list[tuple[str, str]]:
 def _beside() -> str:
     return (
         "the server process itself, with its answers and its caches for at most "
-        f"{kept.ACTORS:,} tokens and {event_stream.MOST_SUBJECTS:,} workflows; and the scheduler "
-        "process, which holds all unfinished workflows."
+        f"{setup_cache.ACTORS:,} tokens and {event_stream.MOST_SUBJECTS:,} workflows; and the "
+        "scheduler process, which holds all unfinished workflows."
     )
 
 

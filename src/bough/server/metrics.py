@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 
 from bough.control.people.access import authorise
 from bough.control.pools import quotas
-from bough.control.records import history
+from bough.control.records import change_history
 from bough.control.records.event_stream import follow
 from bough.control.site import Site
 from bough.control.workflows import task_list
 from bough.model.access import Action, Actor
-from bough.model.record import EventKind
+from bough.model.change_record import EventKind
 from bough.server.loop_view import LoopView
 
 Labels = dict[str, str]
@@ -39,7 +39,7 @@ class Gauges:
     def begin(self, after: int | None = None) -> None:
         """Start counting now, or after an event."""
         with self._lock:
-            self._seen = history.last_event(self._site) if after is None else after
+            self._seen = change_history.last_event(self._site) if after is None else after
 
     def text(self, actor: Actor) -> str:
         """All metrics as text, of all pools, for every user who may read metrics."""

@@ -21,9 +21,9 @@ from litestar.types import HTTPReceiveMessage, Message, Receive, Scope, Send
 from litestar.types.asgi_types import HTTPScope
 
 from bough.api.common import ErrorBody
+from bough.server.answer_cache import Answer, KeptAnswers, wants_keeping
 from bough.server.client_versions import SAID
 from bough.server.concurrency_limits import AT_END, BodyCount
-from bough.server.kept_answers import Answer, KeptAnswers, wants_keeping
 
 ACCESS_LOG = logging.getLogger("bough.access")
 

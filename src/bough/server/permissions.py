@@ -12,15 +12,15 @@ import msgspec
 from anyio import to_thread
 from litestar.handlers.base import BaseRouteHandler
 
-from bough.control.kept import Setup
 from bough.control.people.access import DENIED, authorise, resource_of_pool, resource_of_workflow
+from bough.control.setup_cache import Setup
 from bough.control.site import Site
 from bough.control.workflows.sessions import authorise_session
 from bough.errors import Forbidden
 from bough.model.access import ANONYMOUS, PUBLIC_ACTIONS, Action, Actor
+from bough.server.answer_cache import moment_of
 from bough.server.authenticator import Authenticator, Connection, origin_of
 from bough.server.client_versions import VERSION_HEADER, check_client
-from bough.server.kept_answers import moment_of
 
 _KEY = "permit"
 

@@ -19,7 +19,7 @@ from litestar import Litestar
 from bough.control.clock import SteadyClock
 from bough.control.credential_keys import CredentialKeys
 from bough.control.people.key_rotation import Rotation, rotate
-from bough.control.records import history
+from bough.control.records import change_history
 from bough.control.site import Site
 from bough.control.startup import Started, start
 from bough.errors import Invalid
@@ -27,6 +27,7 @@ from bough.model.names import plain_name_fault
 from bough.server.application import make_application
 from bough.server.authenticator import Authenticator
 from bough.server.backend_file import has_local
+from bough.server.backend_hosts import go_first, running_lock, task_files
 from bough.server.connections import OpenConnections
 from bough.server.data_cleaner import DataCleaner
 from bough.server.data_folder import (
@@ -37,13 +38,12 @@ from bough.server.data_folder import (
 )
 from bough.server.disk_space import DiskSpace
 from bough.server.example import TRIED, make_example
-from bough.server.hosting import go_first, running_lock, task_files
 from bough.server.http_server import HttpServer, find_bounds
-from bough.server.listening import Listening, shown
+from bough.server.listening_socket import Listening, shown
 from bough.server.loop_watch import LoopWatch
+from bough.server.notification_senders import NetworkSender
 from bough.server.notifier import Notifier
 from bough.server.process_start import log_to_standard_error, make_site
-from bough.server.senders import NetworkSender
 from bough.server.server_key import ServerKey
 from bough.server.settings import Settings
 from bough.server.workers.supervision import Workers
@@ -158,7 +158,7 @@ def put_together(settings: Settings) -> Iterator[Running]:
         else:
             # They read it; it is made here.
             ServerKey.of(settings.data)
-            workers.count_from(history.last_event(site))
+            workers.count_from(change_history.last_event(site))
         ready = loop.begin()
         if settings.example:
             make_example(site, ready.gpus)

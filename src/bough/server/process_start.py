@@ -15,7 +15,7 @@ from collections.abc import Callable
 from bough.control.credential_keys import CredentialKeys
 from bough.control.site import Clock, Site
 from bough.server.backend_file import chosen_backends
-from bough.server.senders import read_rules
+from bough.server.notification_senders import read_rules
 from bough.server.settings import Settings
 from bough.store import Store
 

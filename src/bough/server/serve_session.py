@@ -17,8 +17,8 @@ from bough.control.workflows import sessions as use_case
 from bough.errors import BoughError, Invalid, Unavailable
 from bough.model.session import SessionConnection
 from bough.server.connections import CONNECTION, ServedConnection
-from bough.server.declare import Visit, caller
 from bough.server.loop_view import LoopView
+from bough.server.route_declaration import Visit, caller
 from bough.server.sessions import AnnouncedSession, LiveSession, Offer, Sessions
 from bough.server.stream_access import StreamAccess
 from bough.websocket import handshake

@@ -13,7 +13,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bough.api.system import ServerKeyAnswer
-from bough.disk import write_whole
+from bough.durable_files import write_whole
 from bough.errors import Invalid
 from bough.site_files import PRIVATE_FILE, PUBLIC_FILE
 

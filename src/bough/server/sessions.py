@@ -28,7 +28,7 @@ from bough.model.session import (
     SessionNews,
     SessionRequest,
 )
-from bough.server.tally import OwnTally, Tally, Want
+from bough.server.bounded_counts import OwnTally, Tally, Want
 
 #: The most sessions of one user, and of all users.
 PER_USER = 100

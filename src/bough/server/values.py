@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from typing import Protocol
 
+from bough.control.change_recording import NO_NOTE, Note
 from bough.control.people import profiles
-from bough.control.recording import NO_NOTE, Note
 from bough.control.site import Site
 from bough.errors import Invalid
 from bough.model.access import Actor

@@ -2,18 +2,18 @@
 
 - database: opening a database; reading and writing in transactions
 - write_batches: many writers of one SQLite file with one commit
-- moments: whether anything has changed, asked for every request
-- file_turns: turns of the processes that write one SQLite file
+- change_detection: whether anything has changed, asked for every request
+- sqlite_turns: turns of the processes that write one SQLite file
 - migration: bringing a database up to date; the steps are in `migrations`
 - dump: all rows as a file, and back
-- reserve: room inside the files of SQLite for when the disk is full
+- sqlite_reserve: room inside the files of SQLite for when the disk is full
 - schema: the tables as they are now, in a folder
 - rows: rows into model types
-- prepared: statements that are compiled once, for what runs most often
+- prepared_statements: statements that are compiled once, for what runs most often
 - lease: which of several servers decides
 - notices: notices between servers that share a PostgreSQL database
 - event_order: following events by their numbers, so that none is passed over
-- changes: what has changed since the last look
+- changed_subjects: what has changed since the last look
 
 Named queries, functions that take a connection and return model types:
 
@@ -25,12 +25,12 @@ Named queries, functions that take a connection and return model types:
 - apps: workflow files under a name, in versions
 - submissions: all rows of a submission, in few statements
 - tasks: groups and tasks, in bulk
-- waits: why groups wait, once for each cause
+- wait_causes: why groups wait, once for each cause
 - arrays: arrays of workflows, and how far their elements are
 - predecessors: which workflows wait for the end of which others
 - archive: finished workflows, one row each
 - task_search: tasks with their workflows, filtered
-- records: audit, history, events, the outbox
+- change_records: audit, history, events, the outbox
 - notifications: what users have not been told yet
 - settings: settings, and the counters of versions
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import sqlalchemy as sa
 
-from bough.model.past import HistoryPlace, PastWorkflow
+from bough.model.past_workflow import HistoryPlace, PastWorkflow
 from bough.model.workflow import ALIVE, UNFINISHED, Group, Task, Workflow
 from bough.store.rows import add, read_all
 from bough.store.schema import (

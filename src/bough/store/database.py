@@ -25,8 +25,8 @@ from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, DisconnectionError, IntegrityError, SQLAlchemyError
 
 from bough.errors import Conflict, Invalid, Unavailable
-from bough.store.file_turns import FileTurns
-from bough.store.moments import moments_of
+from bough.store.change_detection import moments_of
+from bough.store.sqlite_turns import FileTurns
 from bough.store.write_batches import WAIT_S, WriteBatches
 
 #: After so long without use a connection to PostgreSQL is tried before it is used.

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bough.model.record import StoredEvent
+from bough.model.change_record import StoredEvent
 from bough.store.rows import read_all
 from bough.store.schema import EVENTS
 
@@ -53,7 +53,8 @@ SETTLED = f"""(SELECT coalesce(CASE WHEN {_NONE_LATER}
 
 _LAST = sa.select(sa.func.coalesce(sa.func.max(EVENTS.c.number), 0))
 _LAST_SETTLED = sa.text(f"SELECT {SETTLED}")
-_SHOWN = [EVENTS.c[name] for name in StoredEvent.__struct_fields__]
+#: What a stored event shows, in the order of its fields.
+EVENT_COLUMNS = [EVENTS.c[name] for name in StoredEvent.__struct_fields__]
 
 
 def last_event(connection: sa.Connection) -> int:
@@ -77,7 +78,7 @@ def events_after(
 
     `until`: a number that `last_event` said; else all that this reader sees and may be told.
     """
-    query = sa.select(*_SHOWN).where(EVENTS.c.number > number)
+    query = sa.select(*EVENT_COLUMNS).where(EVENTS.c.number > number)
     if subject is not None:
         query = query.where(EVENTS.c.subject == subject)
     if until is not None:

@@ -16,7 +16,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from bough.model.node_test import BackendTest
 from bough.model.pool import BackendNotes, Json, ResourceAssertion
 from bough.model.settings import ServiceSettings, WorkflowSettings
-from bough.store.moments import ACCESS, SETUP
+from bough.store.change_detection import ACCESS, SETUP
 from bough.store.rows import convert
 from bough.store.schema import COUNTERS, SETTINGS
 

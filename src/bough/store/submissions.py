@@ -13,11 +13,11 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 
-from bough.model.record import AuditEntry, StoredEvent
+from bough.model.change_record import AuditEntry, StoredEvent
 from bough.model.workflow import Group, Task, Workflow
 from bough.store import tasks as task_store
-from bough.store.prepared import Prepared
-from bough.store.records import unnumbered
+from bough.store.change_records import unnumbered
+from bough.store.prepared_statements import Prepared
 from bough.store.schema import AUDIT, EVENTS, SPECS, WORKFLOWS
 
 #: What has one row for each submission, in the order in which it is added.

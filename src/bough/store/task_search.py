@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from bough.model.usage import Stretch
+from bough.model.usage_stretch import Stretch
 from bough.model.workflow import (
     HOLDING,
     Group,

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from bough.model.names import NodeId
 from bough.model.workflow import UNFINISHED, Group, Priority, Task, TaskStatus
-from bough.store.prepared import Prepared
+from bough.store.prepared_statements import Prepared
 from bough.store.rows import KEYS, parts_of, read_all, read_of
 from bough.store.schema import GROUPS, TASKS, WAIT_CAUSES, WORKFLOWS
 

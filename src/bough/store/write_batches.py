@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from bough.errors import Unavailable
-from bough.store.file_turns import FileTurns
+from bough.store.sqlite_turns import FileTurns
 
 #: How long a writer waits for its turn before it gives up.
 WAIT_S = 30

@@ -24,12 +24,12 @@ from bough.core.quota.tree import QuotaTree
 from bough.core.quota.usage import usage_of
 from bough.errors import Invalid, NotFound
 from bough.formats.yaml.quantity import parse_quantity
-from bough.model.admission import StopPolicy
+from bough.model.admission_rules import StopPolicy
 from bough.model.quota import Cohort, FlavorResource, NodeKind, Queue, TreeNode
 from bough.model.reason import Refusal, RefusalKind
 from bough.model.words import suggest
-from bough.tools.answer import problem_answers
 from bough.tools.load_organisation import build_tree, load_valid
+from bough.tools.problem_answers import problem_answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bough.core.explain.source import Source
-from bough.core.quota.fairtree import (
+from bough.core.explain.remedy_source import Source
+from bough.core.quota.fair_tree import (
     capacity_of,
     fair_amount,
     fair_tree,
@@ -28,7 +28,7 @@ from bough.model.remedy import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from bough.model.fairqueue import FairAmount, FairQueue
+    from bough.model.fair_queue import FairAmount, FairQueue
     from bough.model.quota import FlavorResource, TreeNode
     from bough.model.snapshot import Snapshot
 

@@ -17,7 +17,8 @@ from bough.api.file_answers import (
     ReleaseUnit,
 )
 from bough.core.gang.demand import first_choice, growth, needed
-from bough.core.gang.predicate import (
+from bough.core.gang.release import core_pods, next_unit, surplus_counts, surplus_pods
+from bough.core.gang.sufficiency import (
     can_start,
     is_complete,
     is_stale,
@@ -26,10 +27,9 @@ from bough.core.gang.predicate import (
     shortages,
     stand,
 )
-from bough.core.gang.release import core_pods, next_unit, surplus_counts, surplus_pods
 from bough.core.gang.tree import GangNode, GangTree, counts_of
-from bough.tools.answer import check_answer, problem_answers
 from bough.tools.load_gangs import load_gangs, load_valid_gangs
+from bough.tools.problem_answers import check_answer, problem_answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

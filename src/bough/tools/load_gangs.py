@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from bough.core.cycle.waits import is_waiting
-from bough.core.gang.normalisation import (
+from bough.core.gang.from_pod_group import (
     gang_names,
     gang_of_one,
     normalise,
@@ -23,9 +23,9 @@ from bough.core.gang.validation import (
     check_pods,
     check_templates,
 )
-from bough.core.quota.fairtree import queue_obstacle
+from bough.core.quota.fair_tree import queue_obstacle
 from bough.formats.kai.objects import KaiObjects, read_kai
-from bough.model.fairqueue import QueueObstacleKind
+from bough.model.fair_queue import QueueObstacleKind
 from bough.model.gang import PodState
 from bough.model.problem import Problem, Severity
 from bough.model.words import suggest_all
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from bough.formats.yaml.documents import Document
-    from bough.model.fairqueue import QueueObstacle
+    from bough.model.fair_queue import QueueObstacle
     from bough.model.gang import Gang
-    from bough.model.podgroup import MemberPod, PodGroup
+    from bough.model.pod_group import MemberPod, PodGroup
 
 
 class Gangs(NamedTuple):

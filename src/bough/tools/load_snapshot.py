@@ -13,7 +13,7 @@ import msgspec
 from bough.core.gang.from_workload import gang_of_workload
 from bough.core.gang.validation import check_nodes
 from bough.core.place.node_flavors import with_flavors
-from bough.core.quota.fairtree import ANY_FLAVOR, FairTree, capacity_of, fair_tree
+from bough.core.quota.fair_tree import ANY_FLAVOR, FairTree, capacity_of, fair_tree
 from bough.core.quota.references import validate
 from bough.errors import NotFound
 from bough.formats.kubernetes.nodes import read_namespaces, read_nodes
@@ -25,7 +25,7 @@ from bough.formats.kueue.organisation import (
 )
 from bough.formats.policy_file import preset_for, read_policy
 from bough.formats.yaml.times import parse_time_ms
-from bough.model.fairqueue import FairAmount, FairQueue, QueueObstacleKind
+from bough.model.fair_queue import FairAmount, FairQueue, QueueObstacleKind
 from bough.model.policy import Policy
 from bough.model.problem import Problem, Severity
 from bough.model.snapshot import Snapshot

@@ -26,7 +26,7 @@ from bough.api.why import (
     TopologyDomainRoom,
 )
 from bough.core.gang.demand import needed
-from bough.core.gang.predicate import shortages
+from bough.core.gang.sufficiency import shortages
 from bough.core.gang.tree import GangTree
 from bough.core.place.columns import GPUS
 from bough.core.place.placer import Placer
@@ -35,12 +35,12 @@ from bough.core.place.result import GangPlacement, NoPlace, Placement, Unresolve
 from bough.errors import NotFound
 from bough.formats.kubernetes.nodes import read_nodes
 from bough.model.gang import PodState
-from bough.model.placement import Packing, PlacePolicy
+from bough.model.place_policy import Packing, PlacePolicy
 from bough.model.shortage import Explanation, Lack
 from bough.model.words import suggest
-from bough.tools.answer import problem_answers
 from bough.tools.load_gangs import gather
 from bough.tools.load_organisation import in_order, read_texts, refuse_errors
+from bough.tools.problem_answers import problem_answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -22,9 +22,9 @@ from bough.core.quota.share import Shares, write_weight
 from bough.core.quota.tree import QuotaTree
 from bough.model.gang import PodState
 from bough.model.quota import FlavorResource, NodeKind, TreeNode, quotas_of
-from bough.tools.answer import check_answer, problem_answers
-from bough.tools.fair_queues import load_compared, load_fair_queues
 from bough.tools.load_organisation import build_tree, load, load_valid, waiting_in
+from bough.tools.load_shares import load_compared, load_fair_queues
+from bough.tools.problem_answers import check_answer, problem_answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bough.core.quota.fair_now import Portion
     from bough.core.quota.share import Share
     from bough.model.snapshot import Snapshot
-    from bough.tools.fair_queues import ComparedShares, FairQueues
+    from bough.tools.load_shares import ComparedShares, FairQueues
 
 #: States in which a pod counts against quota.
 HELD = (PodState.RUNNING, PodState.RELEASING)

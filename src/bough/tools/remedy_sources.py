@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import msgspec
 
 from bough.core.explain.judge import find_gang
-from bough.core.explain.source import Source
-from bough.core.gang.normalisation import gang_names, written_name
+from bough.core.explain.remedy_source import Source
+from bough.core.gang.from_pod_group import gang_names, written_name
 from bough.core.gang.outline import Form, outline
 from bough.core.gang.priority import SYSTEM, is_preemptible, known_priorities
 from bough.formats import remedy_fields as fields
-from bough.model.podgroup import Preemptibility
+from bough.model.pod_group import Preemptibility
 from bough.model.problem import dotted
 from bough.model.remedy import (
     AnyNodes,
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from bough.formats.yaml.documents import Document
-    from bough.model.fairqueue import FairQueue
+    from bough.model.fair_queue import FairQueue
     from bough.model.gang import Gang
-    from bough.model.podgroup import PodGroup, PriorityClass
+    from bough.model.pod_group import PodGroup, PriorityClass
     from bough.model.snapshot import Snapshot
 
 

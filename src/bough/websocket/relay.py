@@ -16,8 +16,8 @@ from typing import Protocol
 
 from bough.websocket.frames import GOING_AWAY, LARGE
 from bough.websocket.kernel_pipe import KernelPipe, can_be_spliced
-from bough.websocket.outgoing import SocketOutgoing
 from bough.websocket.peer import Peer
+from bough.websocket.pending_writes import SocketOutgoing
 
 #: The most that is moved as one message: below the 1 MiB limit of some clients.
 _MOVED_BLOCK = 512 << 10

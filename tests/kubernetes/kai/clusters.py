@@ -15,7 +15,7 @@ from bough.kube.decoding import WatchEventKind
 from bough.kube.failures import KubeNotFound
 from bough.kube.kubeconfig import find_access
 from bough.kube.objects import Kind, untyped
-from bough.pod_scheduler.definitions import definitions
+from bough.pod_scheduler.custom_resource_definitions import definitions
 from tests.kubernetes.bed.cluster import Bed
 from tests.kubernetes.served import ClusterHosting, clustered
 from tests.kubernetes.waiting import wait_for

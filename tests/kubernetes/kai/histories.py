@@ -10,7 +10,7 @@ from typing import Any
 
 from bough.backends.kubernetes.kai.kai_objects import QUEUES
 from bough.backends.kubernetes.kai.manifests import KINDS as KEPT
-from bough.backends.kubernetes.kai.queue_changes import WRITTEN, content_of
+from bough.backends.kubernetes.kai.object_changes import WRITTEN, content_of
 from bough.backends.kubernetes.kai.queue_keeper import QueueKeeper
 from bough.backends.kubernetes.kai.wanted_objects import PRIORITIES, Owner, wanted_objects
 from bough.kube.client import KubeClient

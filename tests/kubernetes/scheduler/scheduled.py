@@ -18,7 +18,7 @@ from bough.kube.client import KubeClient, Patch
 from bough.kube.failures import KubeNotFound
 from bough.kube.kubeconfig import find_access
 from bough.kube.objects import Kind, untyped
-from bough.pod_scheduler.records import slot_names
+from bough.pod_scheduler.decision_records import slot_names
 from tests.kubernetes.bed.cluster import Bed
 from tests.kubernetes.bed.objects import GPU, namespace, node, pod
 from tests.kubernetes.bed.process import Process, free_port

@@ -22,17 +22,17 @@ from bough.backends.kubernetes.log_keeper import LogKeeper
 from bough.backends.kubernetes.names import attempt_of
 from bough.backends.kubernetes.node_tests import NodeTests
 from bough.backends.kubernetes.options import KubernetesOptions
-from bough.backends.kubernetes.pod_files import PodFiles
+from bough.backends.kubernetes.pod_log_files import PodFiles
 from bough.backends.kubernetes.pod_manifest import UnstartablePod, make_objects
 from bough.backends.kubernetes.pod_view import TASK_CONTAINER, PodSight
 from bough.backends.kubernetes.pod_writer import PodWriter
 from bough.backends.kubernetes.work_queue import WorkQueue
 from bough.errors import NotLeading, Unavailable
+from bough.kube.apiserver_liveness import Pulse
 from bough.kube.client import KubeClient
 from bough.kube.decoding import WatchEvent, WatchEventKind
 from bough.kube.failures import KubeFailure
 from bough.kube.objects import NODES, PODS, KubeNode, KubePod
-from bough.kube.pulse import Pulse
 from bough.kube.watching import Follower, Relisted
 from bough.model.backend import (
     Launch,

@@ -76,7 +76,7 @@ class AttemptFolder(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def sessions(self) -> Path:
-        """The socket by which sessions are opened; see sessions.door."""
+        """The socket by which sessions are opened; see sessions.session_socket."""
         return self.path / "sessions"
 
     @property

@@ -51,7 +51,7 @@ from bough.backends.local.supervisor.instructions import Setup, StartOrder, deco
 from bough.backends.local.supervisor.processes import boot_id, send_signal
 from bough.backends.local.supervisor.supervisor_events import SupervisorEvents
 from bough.backends.local.task_files import LocalTaskFiles
-from bough.disk import sync_folder, write_whole
+from bough.durable_files import sync_folder, write_whole
 from bough.errors import Invalid, NotLeading, Unavailable
 from bough.model.backend import (
     Launch,

@@ -12,7 +12,7 @@ import time
 import msgspec
 
 from bough.backends.local.attempt_folder import Folders
-from bough.disk import write_whole
+from bough.durable_files import write_whole
 from bough.errors import NotLeading
 from bough.model.backend import Leadership
 

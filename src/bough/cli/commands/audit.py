@@ -9,7 +9,7 @@ from bough.cli.options import count_option, format_option
 from bough.cli.output import echo
 from bough.cli.screen import utc_option
 from bough.cli.server_commands import client
-from bough.cli.text.records import render_audit
+from bough.cli.text.change_history import render_audit
 
 
 @click.group(cls=CommandGroup)

@@ -14,7 +14,7 @@ from bough.cli.options import Capitals, count_option, format_option, read_pairs,
 from bough.cli.output import echo
 from bough.cli.screen import program, utc_option
 from bough.cli.server_commands import client
-from bough.cli.text.records import render_differences, render_revisions
+from bough.cli.text.change_history import render_differences, render_revisions
 from bough.errors import Invalid, NotFound
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _read(file: str) -> dict[str, Json]:
     try:
         document = json.loads(text)
     except ValueError:
-        return tool("objects").read_object(text, "<stdin>" if file == "-" else file)
+        return tool("config_file").read_object(text, "<stdin>" if file == "-" else file)
     if not isinstance(document, dict):
         raise Invalid(f"{file} must have one object with the fields to change.")
     return document

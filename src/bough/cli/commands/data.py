@@ -167,10 +167,10 @@ def _is_store(url: str) -> bool:
 
 
 def _store_data() -> Any:
-    """The module `bough.stores.user_data`, imported when a command runs and not before."""
+    """The module `bough.object_stores.user_data`, imported when a command runs and not before."""
     if importlib.util.find_spec("obstore") is None:
         raise Invalid("Object stores need the library obstore: pip install obstore")
-    return importlib.import_module("bough.stores.user_data")
+    return importlib.import_module("bough.object_stores.user_data")
 
 
 def _upload_to_store(source: Path, url: str, found: FolderFiles) -> Any:

@@ -15,7 +15,7 @@ from bough.cli.output import count, echo, printable
 from bough.cli.server_commands import client
 
 if TYPE_CHECKING:
-    from bough.api.history import HistoryExport
+    from bough.api.history_export import HistoryExport
 
 
 @click.group(cls=CommandGroup)
@@ -55,7 +55,7 @@ def export(file: str, until: str, format_type: str, *, drop: bool) -> None:
 @format_option
 def check(file: str, format_type: str) -> None:
     """Check an exported FILE, and show what it contains. Needs no server."""
-    from bough.client.history import check_export  # noqa: PLC0415  help needs none of it
+    from bough.client.history_export import check_export  # noqa: PLC0415  help needs none of it
 
     echo(check_export(Path(file)), format_type, _read)
 

@@ -15,8 +15,8 @@ from bough.cli.output import echo, printable
 from bough.cli.screen import utc_option
 from bough.cli.server_commands import client
 from bough.cli.text.certificates import ExplainedCertificate, render_certificate
+from bough.cli.text.cluster_drift import render_drift
 from bough.cli.text.quota_tree import render_tree
-from bough.cli.text.records import render_drift
 from bough.errors import Invalid
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def why(
     kind, slash, name = subject.partition("/")
     if not slash or kind not in ("pod", "podgroup") or not name:
         raise click.UsageError(f"{subject!r} must be pod/NAME or podgroup/NAME.")
-    asking = _module("asking").SchedulerQuestions(
+    asking = _module("scheduler_client").SchedulerQuestions(
         kubeconfig, context, scheduler_name, lease_namespace
     )
     answer: KubeWhyAnswer = asking.why(kind, name, namespace)
@@ -256,11 +256,11 @@ def queues(
     format_type: str,
 ) -> None:
     """Show the tree of queues with quota and usage. Asks the active scheduler."""
-    asking = _module("asking").SchedulerQuestions(
+    asking = _module("scheduler_client").SchedulerQuestions(
         kubeconfig, context, scheduler_name, lease_namespace
     )
     answer: QuotaTreeAnswer = asking.queues()
-    write = tool("answer").write_amount
+    write = tool("problem_answers").write_amount
     echo(answer, format_type, lambda found: render_tree(found, write))
 
 
@@ -309,7 +309,7 @@ def _render_export(answer: TreeExport) -> str:
 
 
 def _render_why(answer: KubeWhyAnswer) -> str:
-    write = tool("answer").write_amount
+    write = tool("problem_answers").write_amount
     if answer.certificate is None:
         return f"{answer.subject}: {answer.sentence}"
     text = render_certificate(ExplainedCertificate(answer.certificate), write)

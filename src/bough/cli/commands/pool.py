@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from bough.cli.command import CommandGroup
+from bough.cli.name_arguments import pool_argument, pools_option
 from bough.cli.options import format_option, plan_option, together
 from bough.cli.output import echo
 from bough.cli.screen import program
 from bough.cli.server_commands import client
-from bough.cli.server_names import pool_argument, pools_option
 from bough.cli.text.pools import (
     render_new_pool,
     render_pool,

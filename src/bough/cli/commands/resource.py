@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from bough.cli.command import CommandGroup
+from bough.cli.name_arguments import POOL, pools_option
 from bough.cli.options import format_option
 from bough.cli.output import echo
 from bough.cli.server_commands import client
-from bough.cli.server_names import POOL, pools_option
 from bough.cli.text.nodes import render_node, render_resources
 
 

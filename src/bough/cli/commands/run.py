@@ -11,14 +11,14 @@ import click
 
 from bough.cli.command import Command
 from bough.cli.file_commands import tool
+from bough.cli.name_arguments import POOL, start_options
 from bough.cli.options import PRIORITIES, format_option, read_pairs
 from bough.cli.output import echo, echo_error, echo_usage_error, printable
 from bough.cli.screen import program
 from bough.cli.server_commands import choose_pool, client
-from bough.cli.server_names import POOL, start_options
 from bough.cli.text.workflows import render_submitted
 from bough.cli.transfers import upload_option, upload_project
-from bough.cli.watching import COMPLETED, Watch, task_exit_code
+from bough.cli.workflow_watching import COMPLETED, Watch, task_exit_code
 from bough.errors import BoughError, Invalid
 
 if TYPE_CHECKING:

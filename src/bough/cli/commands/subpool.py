@@ -7,13 +7,13 @@ from math import isfinite
 import click
 
 from bough.cli.command import CommandGroup
+from bough.cli.name_arguments import parent_argument
 from bough.cli.options import format_option, plan_option
 from bough.cli.output import echo
 from bough.cli.screen import utc_option
 from bough.cli.server_commands import client
-from bough.cli.server_names import parent_argument
+from bough.cli.text.change_history import render_subpool_history
 from bough.cli.text.pools import render_change, render_deletion, render_pool, render_subpools
-from bough.cli.text.records import render_subpool_history
 
 quota_option = click.option(
     "--quota",

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from bough.cli.command import CommandGroup
+from bough.cli.name_arguments import WORKFLOW, pools_option
 from bough.cli.options import PRIORITIES, TASK_STATUSES, count_option, format_option
 from bough.cli.output import echo
 from bough.cli.screen import utc_option
 from bough.cli.server_commands import client
-from bough.cli.server_names import WORKFLOW, pools_option
 from bough.cli.text.workflows import render_summaries, render_tasks
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import click
 
 from bough.cli.command import Command
+from bough.cli.name_arguments import pools_option
 from bough.cli.options import format_option
 from bough.cli.output import echo
 from bough.cli.screen import terminal_columns
 from bough.cli.server_commands import client
-from bough.cli.server_names import pools_option
 from bough.cli.text.top import GpuHolder, NodeHolders, Top, render_top
 from bough.errors import Unavailable
 

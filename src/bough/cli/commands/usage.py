@@ -8,7 +8,7 @@ from bough.cli.command import Command
 from bough.cli.output import echo
 from bough.cli.screen import utc_option
 from bough.cli.server_commands import client
-from bough.cli.text.records import render_usage, render_usage_csv
+from bough.cli.text.usage import render_usage, render_usage_csv
 
 
 @click.command(cls=Command)

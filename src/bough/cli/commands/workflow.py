@@ -13,21 +13,22 @@ from bough.cli.commands import (
     workflow_download,
     workflow_exec,
     workflow_logs,
-    workflow_reach,
+    workflow_port_forward,
+    workflow_rsync,
     workflow_submit,
 )
 from bough.cli.exit_codes import REFUSED
-from bough.cli.options import PRIORITIES, WORKFLOW_STATUSES, format_option
-from bough.cli.output import echo, echo_error, printable
-from bough.cli.screen import screen, utc_option
-from bough.cli.server_commands import client, try_all
-from bough.cli.server_names import (
+from bough.cli.name_arguments import (
     POOL,
     WORKFLOW,
     id_argument,
     ids_argument,
     pools_option,
 )
+from bough.cli.options import PRIORITIES, WORKFLOW_STATUSES, format_option
+from bough.cli.output import echo, echo_error, printable
+from bough.cli.screen import screen, utc_option
+from bough.cli.server_commands import client, try_all
 from bough.cli.text.why import render_why
 from bough.cli.text.workflows import (
     render_array,
@@ -37,7 +38,7 @@ from bough.cli.text.workflows import (
     render_moved,
     render_query,
 )
-from bough.cli.watching import ALIVE, COMPLETED, WAITING, Watch
+from bough.cli.workflow_watching import ALIVE, COMPLETED, WAITING, Watch
 from bough.errors import BoughError, NotFound, Refused
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ for command in (
     workflow_submit.restart,
     workflow_download.download,
     workflow_exec.exec_,
-    workflow_reach.port_forward,
-    workflow_reach.rsync,
+    workflow_port_forward.port_forward,
+    workflow_rsync.rsync,
 ):
     workflow.add_command(command)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from bough.cli.command import Command
+from bough.cli.name_arguments import id_argument
 from bough.cli.options import format_option
 from bough.cli.output import echo
 from bough.cli.server_commands import client
-from bough.cli.server_names import id_argument
 from bough.cli.text.data import render_downloaded
 from bough.cli.transfers import end_progress, tell_download
 

@@ -8,9 +8,9 @@ import sys
 import click
 
 from bough.cli.command import Command, add_meant_names
+from bough.cli.name_arguments import MOST_TASKS, id_argument, task_names
 from bough.cli.output import echo_error, some_of
 from bough.cli.server_commands import client
-from bough.cli.server_names import MOST_TASKS, id_argument, task_names
 from bough.errors import BoughError, Invalid
 
 #: Bough itself failed, as with `docker exec`; all other codes are the command's.

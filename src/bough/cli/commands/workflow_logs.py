@@ -10,13 +10,13 @@ import click
 
 from bough.cli.command import Command
 from bough.cli.exit_codes import REFUSED
+from bough.cli.name_arguments import id_argument
 from bough.cli.options import long_format_option
 from bough.cli.output import echo
 from bough.cli.screen import screen, utc_option
 from bough.cli.server_commands import client
-from bough.cli.server_names import id_argument
 from bough.cli.times import show_line
-from bough.cli.watching import ALIVE, REFUSED_STATUS, Part, Watch, task_exit_code
+from bough.cli.workflow_watching import ALIVE, REFUSED_STATUS, Part, Watch, task_exit_code
 
 if TYPE_CHECKING:
     from bough.client import Client

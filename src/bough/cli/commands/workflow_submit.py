@@ -12,14 +12,14 @@ import click
 from bough.cli.command import Command
 from bough.cli.exit_codes import REFUSED
 from bough.cli.file_commands import tool
+from bough.cli.name_arguments import POOL, id_argument, start_options
 from bough.cli.options import PRIORITIES, format_option, read_pairs, together
 from bough.cli.output import echo, printable
 from bough.cli.screen import program
 from bough.cli.server_commands import choose_pool, client
-from bough.cli.server_names import POOL, id_argument, start_options
 from bough.cli.text.workflows import render_ended, render_submitted
 from bough.cli.transfers import upload_option, upload_project
-from bough.cli.watching import COMPLETED, Watch
+from bough.cli.workflow_watching import COMPLETED, Watch
 from bough.errors import Invalid
 
 if TYPE_CHECKING:

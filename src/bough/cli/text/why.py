@@ -60,7 +60,9 @@ def _group_text(group: WhyGroup, title: str) -> str:
 
 def _write(resource: str, amount: int) -> str:
     """Most wait for GPUs: what it takes to write other amounts is read only for these."""
-    return str(amount) if resource == "gpu" else tool("answer").write_amount(resource, amount)
+    return (
+        str(amount) if resource == "gpu" else tool("problem_answers").write_amount(resource, amount)
+    )
 
 
 def _who_waits(group: WhyGroup, name: str) -> str:

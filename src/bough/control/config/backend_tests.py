@@ -13,18 +13,18 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import NO_NOTE, Note, audit, revise
 from bough.control.config.pod_templates import read_templates
 from bough.control.config.template_variables import CONTAINER, UnknownVariable, fill
 from bough.control.fields import read_duration_s
 from bough.control.people.access import authorise
-from bough.control.recording import NO_NOTE, Note, audit, revise
 from bough.control.site import Site
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor
+from bough.model.change_record import ConfigType
 from bough.model.names import plain_name_fault
 from bough.model.node_test import CONDITION_PREFIX, BackendTest, NodeTest
 from bough.model.pool import Json
-from bough.model.record import ConfigType
 from bough.store import settings as setting_store
 from bough.store.rows import convert
 

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
+from bough.control.change_recording import NO_NOTE, Note, audit, revise
 from bough.control.config.template_variables import faults
 from bough.control.people.access import authorise
-from bough.control.recording import NO_NOTE, Note, audit, revise
 from bough.control.site import Site
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor
+from bough.model.change_record import ConfigType
 from bough.model.names import plain_name_fault
 from bough.model.pool import Json, Pool
-from bough.model.record import ConfigType
 from bough.store import pools as pool_store
 from bough.store import settings as setting_store
 

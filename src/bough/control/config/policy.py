@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import NO_NOTE, SYSTEM_ACTOR, Note, audit, revise
 from bough.control.people.access import authorise
-from bough.control.recording import NO_NOTE, SYSTEM_ACTOR, Note, audit, revise
 from bough.control.site import Site
 from bough.errors import Invalid
 from bough.formats.policy_file import (
@@ -27,11 +27,11 @@ from bough.formats.policy_file import (
     refuse_faults,
 )
 from bough.model.access import Action, Actor
+from bough.model.change_record import ConfigType
 from bough.model.policy import OSMO, Policy
 from bough.model.pool import Json
 from bough.model.problem import problem_line
-from bough.model.record import ConfigType
-from bough.store import records as record_store
+from bough.store import change_records as record_store
 from bough.store import settings as setting_store
 
 _POLICY = "policy"

@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
+from bough.control.change_recording import NO_NOTE, Note, audit, revise
 from bough.control.fields import duration_text, read_address, read_duration_s
 from bough.control.people.access import authorise
-from bough.control.recording import NO_NOTE, Note, audit, revise
 from bough.control.site import Site
 from bough.errors import Invalid
 from bough.model.access import Action, Actor
+from bough.model.change_record import ConfigType
 from bough.model.pool import Json
-from bough.model.record import ConfigType
 from bough.model.settings import DAY_S, ServiceSettings
 from bough.store import settings as setting_store
 

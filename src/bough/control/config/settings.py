@@ -9,16 +9,16 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.api.configs import LabelRule, LabelsAnswer, SettingsAnswer
+from bough.control.change_recording import NO_NOTE, Note, audit, revise
 from bough.control.config.label_policy import config_fault
 from bough.control.fields import check_exit_actions, duration_text, read_duration_s
 from bough.control.people.access import authorise
-from bough.control.recording import NO_NOTE, Note, audit, revise
 from bough.control.site import Site
 from bough.errors import Invalid
 from bough.model.access import Action, Actor
+from bough.model.change_record import ConfigType
 from bough.model.labels import LabelsConfig
 from bough.model.pool import Json
-from bough.model.record import ConfigType
 from bough.model.settings import DAY_S, WorkflowSettings
 from bough.store import pools as pool_store
 from bough.store import settings as setting_store

@@ -12,15 +12,15 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import NO_NOTE, Note, audit, revise
 from bough.control.config.backend_tests import check_named
 from bough.control.fields import read_address
 from bough.control.people.access import authorise
-from bough.control.recording import NO_NOTE, Note, audit, revise
 from bough.control.site import Site
 from bough.errors import Invalid, NotFound
 from bough.model.access import Action, Actor
+from bough.model.change_record import ConfigType
 from bough.model.pool import BackendNotes, Json
-from bough.model.record import ConfigType
 from bough.store import nodes as node_store
 from bough.store import settings as setting_store
 

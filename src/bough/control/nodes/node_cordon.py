@@ -8,13 +8,13 @@ from __future__ import annotations
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import NO_NOTE, Note, audit, node_happens
 from bough.control.nodes import node_sync
 from bough.control.nodes.backend_notes import forget_notes
 from bough.control.nodes.node_list import find_node
 from bough.control.people.access import authorise
 from bough.control.pools import subpool_drain
-from bough.control.pools.pool_config import offline_reason
-from bough.control.recording import NO_NOTE, Note, audit, node_happens
+from bough.control.pools.pool_setup import offline_reason
 from bough.control.site import Site
 from bough.control.workflows.lifecycle import DRAIN
 from bough.control.workflows.load_changes import open_changes, write_changes

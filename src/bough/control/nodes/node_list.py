@@ -9,7 +9,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.control.people.access import authorise
-from bough.control.pools.pool_config import PoolSetup, offline_reason, read_pool_setup, uses
+from bough.control.pools.pool_setup import PoolSetup, offline_reason, read_pool_setup, uses
 from bough.control.site import Site
 from bough.errors import Conflict, NotFound
 from bough.model.access import Action, Actor

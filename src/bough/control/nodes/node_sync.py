@@ -8,17 +8,17 @@ from typing import NamedTuple
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import happen, node_happens
 from bough.control.config.settings import read_workflow_settings
 from bough.control.pools import subpool_drain
-from bough.control.recording import happen, node_happens
 from bough.control.site import Site
 from bough.control.workflows import observations
 from bough.control.workflows.lifecycle import VANISHED
 from bough.control.workflows.load_changes import open_changes
 from bough.model.backend import Observation, Sight
+from bough.model.change_record import EventKind
 from bough.model.names import NodeId
 from bough.model.pool import BackendRecord, OfferedNode
-from bough.model.record import EventKind
 from bough.model.settings import VanishedNode
 from bough.store import nodes as node_store
 from bough.store import settings as setting_store

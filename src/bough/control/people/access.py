@@ -12,9 +12,9 @@ from collections.abc import Callable
 import msgspec
 import sqlalchemy as sa
 
-from bough.control.kept import Setup
 from bough.control.people.role_bindings import POOL as _POOL
 from bough.control.people.role_bindings import PresentNames
+from bough.control.setup_cache import Setup
 from bough.control.site import Site
 from bough.errors import Forbidden, NotFound, Unauthenticated
 from bough.model.access import (

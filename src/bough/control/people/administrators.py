@@ -14,8 +14,8 @@ from itertools import count
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import SYSTEM_ACTOR, audit
 from bough.control.people.access import DAY_MS, change_access, hash_secret, new_secret
-from bough.control.recording import SYSTEM_ACTOR, audit
 from bough.control.site import Site
 from bough.errors import Conflict
 from bough.model.access import RoleAssignment, Token, User

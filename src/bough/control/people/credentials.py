@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import audit
 from bough.control.people.access import authorise
-from bough.control.recording import audit
 from bough.control.site import Site
 from bough.errors import Invalid, NotFound, Unavailable
 from bough.model.access import Action, Actor, Credential, CredentialType

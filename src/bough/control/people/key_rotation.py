@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import SYSTEM_ACTOR, audit
 from bough.control.people import pass_key
 from bough.control.people.credentials import KEY, wrong_key
-from bough.control.recording import SYSTEM_ACTOR, audit
 from bough.control.site import Site
 from bough.errors import Unavailable
 from bough.store import credentials as credential_store

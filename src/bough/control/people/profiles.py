@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import audit
 from bough.control.people.access import allowed_pools, authorise, require_pool
 from bough.control.people.credentials import read_secret
 from bough.control.people.tokens import named_tokens
-from bough.control.recording import audit
 from bough.control.site import Site
 from bough.errors import BoughError, Invalid
 from bough.model.access import Action, Actor, Profile, Token

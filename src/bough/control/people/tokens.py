@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import audit
 from bough.control.fields import duration_text
 from bough.control.people.access import (
     DAY_MS,
@@ -18,7 +19,6 @@ from bough.control.people.access import (
 )
 from bough.control.people.administrators import keeping_administrators
 from bough.control.people.role_bindings import PresentNames
-from bough.control.recording import audit
 from bough.control.site import Site
 from bough.errors import Conflict, Forbidden, Invalid, NotFound
 from bough.model.access import Action, Actor, Token

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import NO_NOTE, Note, audit, revise
 from bough.control.people.access import authorise, authorise_granting, change_access
 from bough.control.people.administrators import keeping_administrators
 from bough.control.people.role_bindings import (
@@ -17,15 +18,14 @@ from bough.control.people.role_bindings import (
     is_pool_role,
     stored_forms,
 )
-from bough.control.recording import NO_NOTE, Note, audit, revise
 from bough.control.site import Site
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor, Role, RoleAssignment, Statement, User
+from bough.model.change_record import ConfigType
 from bough.model.names import plain_name_fault
-from bough.model.record import ConfigType
 from bough.store import arrays as array_store
+from bough.store import change_records as record_store
 from bough.store import people as people_store
-from bough.store import records as record_store
 from bough.store import workflows as workflow_store
 
 #: The most users to give a role to at a time.

@@ -4,8 +4,8 @@
 - subpools: the same for subpools, with their states
 - cohorts: the same for cohorts above pools
 - pool_fields: pools as they are sent and shown: field names, old spellings, checks
-- data_space: how much data a pool keeps, and for how long
-- pool_config: everything the quota tree is made of, read at one moment
+- data_limits: how much data a pool keeps, and for how long
+- pool_setup: everything the quota tree is made of, read at one moment
 - pod_placement: what pod templates let tasks of a pool select and tolerate; pure
 - quota_tree: the quota tree that it makes; pure
 - kueue_tree: the same tree as Kueue has one, and what it cannot say there; pure
@@ -15,7 +15,7 @@
 - quotas: what pools have, use and have left
 - standings: what the nodes of the tree take and could have, as the loop tells it
 - stand_in_nodes: what stands for clusters in which another scheduler decides places
-- startable: how much can really start now
+- startable_gpus: how much can really start now
 - queue_names: queues of the tree by the names of their pools
 
 In: requests of administrators. Out: rows with their version raised, so that no plan made before is

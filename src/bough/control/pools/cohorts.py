@@ -12,18 +12,18 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import NO_NOTE, Note, audit, happen, revise
 from bough.control.fields import read_gpus, read_limit, read_weight
 from bough.control.people.access import authorise
 from bough.control.pools import quota_effects
-from bough.control.pools.pool_config import PoolSetup, read_pool_setup
+from bough.control.pools.pool_setup import PoolSetup, read_pool_setup
 from bough.control.pools.quota_effects import changing
-from bough.control.recording import NO_NOTE, Note, audit, happen, revise
 from bough.control.site import Site
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor
+from bough.model.change_record import ConfigType, EventKind
 from bough.model.names import DELIMITER, plain_name_fault
 from bough.model.pool import Json, PoolCohort
-from bough.model.record import ConfigType, EventKind
 from bough.store import pools as pool_store
 from bough.store import settings as setting_store
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import msgspec
 
-from bough.control.pools.pool_config import PoolSetup
+from bough.control.pools.pool_setup import PoolSetup
 from bough.control.pools.quota_tree import DEFAULT_FLAVOR, GPU, QuotaForest
 from bough.core.quota.references import validate
 from bough.formats.kubernetes.pods import GPU as GPU_RESOURCE
-from bough.model.admission import AdmissionRules, Preemption
+from bough.model.admission_rules import AdmissionRules, Preemption
 from bough.model.names import SHARED, QueueName, exported_name
 from bough.model.organisation import Organisation
 from bough.model.problem import problem_line

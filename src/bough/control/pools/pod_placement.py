@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from bough.control.config.pod_templates import names_for
-from bough.core.place.matching import tolerates
+from bough.core.place.node_matching import tolerates
 from bough.model.cluster import Taint, TaintEffect, Toleration
 from bough.model.pod_placement import ANYWHERE, PodPlacement, PoolPlacement
 from bough.model.pool import Json, OfferedNode, Pool

@@ -8,26 +8,26 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.api.pools import DrainReport
+from bough.control.change_recording import NO_NOTE, Note, audit, happen, revise
 from bough.control.config import group_templates
 from bough.control.people.access import authorise, change_access, resource_of
 from bough.control.people.role_bindings import pool_roles
 from bough.control.pools import quota_effects
-from bough.control.pools.pool_config import (
+from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool
+from bough.control.pools.pool_setup import (
     PoolSetup,
     offline_reason,
     read_pool_setup,
     status_of,
 )
-from bough.control.pools.pool_fields import merge_pool, pool_document, read_pool
 from bough.control.pools.quota_effects import changing
 from bough.control.pools.waiting_work import Consequences, all_together, consequences
-from bough.control.recording import NO_NOTE, Note, audit, happen, revise
 from bough.control.site import Site
 from bough.errors import Broken, Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor
+from bough.model.change_record import ConfigType, EventKind
 from bough.model.names import SHARED, QueueName, pool_name_fault, queue_name_fault
 from bough.model.pool import BackendRecord, Json, Pool, PoolStatus
-from bough.model.record import ConfigType, EventKind
 from bough.model.subpool import Subpool
 from bough.store import archive as archive_store
 from bough.store import arrays as array_store

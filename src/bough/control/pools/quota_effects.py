@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 import sqlalchemy as sa
 
-from bough.control.pools.pool_config import PoolSetup
+from bough.control.pools.pool_setup import PoolSetup
 from bough.control.pools.quota_tree import QuotaForest, derive
 from bough.control.site import Site
-from bough.core.quota.effects import Debt, Effects
+from bough.core.quota.change_effects import Debt, Effects
 from bough.core.quota.tree import QuotaTree
 from bough.store import tasks
 

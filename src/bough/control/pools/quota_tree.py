@@ -18,7 +18,7 @@ from fractions import Fraction
 
 import msgspec
 
-from bough.control.pools.pool_config import PoolSetup, node_sets, unallocated
+from bough.control.pools.pool_setup import PoolSetup, node_sets, unallocated
 from bough.model.names import SHARED, NodeId, QueueName
 from bough.model.pool import OfferedNode, Pool, PoolCohort
 from bough.model.quota import (

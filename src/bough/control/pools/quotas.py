@@ -13,7 +13,7 @@ import msgspec
 from bough.api.pools import DrainReport
 from bough.control.config.policy import PolicyReader
 from bough.control.people.access import authorise
-from bough.control.pools.pool_config import (
+from bough.control.pools.pool_setup import (
     PoolSetup,
     node_sets,
     offline_reason,
@@ -24,7 +24,7 @@ from bough.control.pools.pool_config import (
 from bough.control.pools.pools import PoolView
 from bough.control.pools.quota_tree import GPU, QueueRow, QuotaForest, derive
 from bough.control.pools.standings import QueueStanding, Standings
-from bough.control.pools.startable import CanStart, startable
+from bough.control.pools.startable_gpus import CanStart, startable
 from bough.control.pools.subpool_drain import drain_of
 from bough.control.site import Site
 from bough.core.quota.fair_now import fair_now, write_part

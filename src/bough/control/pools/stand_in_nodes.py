@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from bough.control.pools.pool_config import PoolSetup
+from bough.control.pools.pool_setup import PoolSetup
 from bough.model.pool import OfferedNode
 
 #: GPUs of each; no machine has more.

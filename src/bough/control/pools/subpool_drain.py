@@ -11,10 +11,10 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.api.pools import DrainingWorkflow, DrainReport
+from bough.control.change_recording import SYSTEM_ACTOR, subpool_changed
 from bough.control.config.settings import read_workflow_settings
-from bough.control.gangs import needed_gpus
+from bough.control.gangs_of_groups import needed_gpus
 from bough.control.pools.waiting_work import gpus_text, say_stranded
-from bough.control.recording import SYSTEM_ACTOR, subpool_changed
 from bough.control.site import Site
 from bough.model.subpool import Subpool, SubpoolState, SubpoolStep, next_state
 from bough.model.workflow import Group, Workflow

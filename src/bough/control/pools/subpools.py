@@ -11,17 +11,18 @@ from collections.abc import Mapping
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import NO_NOTE, Note, subpool_changed
 from bough.control.fields import read_gpus
 from bough.control.people.access import authorise, resource_of, resource_within
 from bough.control.pools import quota_effects, subpool_drain
-from bough.control.pools.pool_config import PoolSetup, read_pool_setup
+from bough.control.pools.pool_setup import PoolSetup, read_pool_setup
 from bough.control.pools.pools import PoolView, view
 from bough.control.pools.quota_effects import changing
 from bough.control.pools.waiting_work import Consequences, consequences
-from bough.control.recording import NO_NOTE, Note, subpool_changed
 from bough.control.site import Site
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor
+from bough.model.change_record import ConfigType, Revision
 from bough.model.names import (
     DELIMITER,
     QueueName,
@@ -30,10 +31,9 @@ from bough.model.names import (
     subpool_name_fault,
 )
 from bough.model.pool import Json, Pool
-from bough.model.record import ConfigType, Revision
 from bough.model.subpool import Subpool, SubpoolState, SubpoolStep, next_state
+from bough.store import change_records as record_store
 from bough.store import pools as pool_store
-from bough.store import records as record_store
 from bough.store import settings as setting_store
 from bough.store import workflows as workflow_store
 

@@ -14,8 +14,8 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.api.pools import AffectedWorkflow
-from bough.control.gangs import needed_gpus
-from bough.control.pools.pool_config import PoolSetup, node_sets, unallocated
+from bough.control.gangs_of_groups import needed_gpus
+from bough.control.pools.pool_setup import PoolSetup, node_sets, unallocated
 from bough.model.pool import Pool
 from bough.model.subpool import Subpool, SubpoolState
 from bough.model.workflow import Priority, TaskStatus

@@ -11,7 +11,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bough.model.usage import Stretch
+from bough.model.usage_stretch import Stretch
 
 #: Times with the quota from then on, in order; the first holds before that, too. `None`: no limit.
 Quotas = Sequence[tuple[int, int | None]]

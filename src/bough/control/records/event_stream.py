@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from bough.control.people.access import allows, authorise, is_admin, resource_within
 from bough.control.site import Site
 from bough.model.access import Action, Actor
-from bough.model.record import StoredEvent
+from bough.model.change_record import StoredEvent
 from bough.store import event_order
 from bough.store import pools as pool_store
 

@@ -15,9 +15,9 @@ import sqlalchemy as sa
 from bough.control.people.profiles import target_of
 from bough.control.site import Site
 from bough.model.access import Profile
+from bough.model.change_record import EventKind, StoredEvent
 from bough.model.notification import Channel, Notification, Receiver, Sender
 from bough.model.pool import Json
-from bough.model.record import EventKind, StoredEvent
 from bough.model.workflow import ExitCode, Workflow, WorkflowStatus
 from bough.store import arrays as array_store
 from bough.store import event_order

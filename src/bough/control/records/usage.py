@@ -12,10 +12,10 @@ from bough.control.records.accounting import Amount, Quotas, account, merge_quot
 from bough.control.site import Site
 from bough.errors import Invalid
 from bough.model.access import Action, Actor
+from bough.model.change_record import ConfigType, Revision
 from bough.model.pool import Json
-from bough.model.record import ConfigType, Revision
+from bough.store import change_records as record_store
 from bough.store import pools as pool_store
-from bough.store import records as record_store
 from bough.store import task_search
 
 HOUR_MS = 60 * 60 * 1_000

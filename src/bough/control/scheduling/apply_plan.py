@@ -21,10 +21,10 @@ from bough.control.workflows.lifecycle import GIVE_BACK, preempted_text
 from bough.control.workflows.load_changes import open_groups, write_changes
 from bough.control.workflows.preemptions import PreemptionRecord, preemption_of
 from bough.control.workflows.workflow_changes import WorkflowChange
+from bough.model.change_record import EventKind, StoredEvent
 from bough.model.plan import Bind, Eviction, Plan
-from bough.model.record import EventKind, StoredEvent
 from bough.model.workflow import Task
-from bough.store import records as record_store
+from bough.store import change_records as record_store
 from bough.store import settings as setting_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store

@@ -8,11 +8,12 @@ from __future__ import annotations
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import SYSTEM_ACTOR, audit, happen
 from bough.control.people.access import authorise
-from bough.control.pools.pool_config import PoolSetup, read_pool_setup, unallocated
-from bough.control.recording import SYSTEM_ACTOR, audit, happen
+from bough.control.pools.pool_setup import PoolSetup, read_pool_setup, unallocated
 from bough.control.site import Site
 from bough.model.access import Action, Actor
+from bough.model.change_record import EventKind
 from bough.model.names import SHARED, QueueName
 from bough.model.pool import Pool
 from bough.model.queue_tree import (
@@ -23,7 +24,6 @@ from bough.model.queue_tree import (
     QueueTree,
     Repair,
 )
-from bough.model.record import EventKind
 from bough.model.subpool import Subpool
 from bough.store import settings as setting_store
 from bough.store.rows import convert

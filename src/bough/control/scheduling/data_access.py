@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from bough.control.people.access import recognise
-from bough.control.pools.data_space import data_space
+from bough.control.pools.data_limits import data_space
 from bough.control.site import Site
 from bough.control.workflows.data_urls import DataUse, data_uses, may_use
 from bough.errors import Unauthenticated

@@ -14,18 +14,18 @@ from datetime import UTC, datetime
 import msgspec
 
 from bough.api.why import CertificateAnswer, RemedyList
-from bough.control.gangs import gang_name
+from bough.control.gangs_of_groups import gang_name
 from bough.control.people.access import allows, authorise, resource_of
-from bough.control.pools.pool_config import read_pool_setup
-from bough.control.scheduling.questions import Answers, GangAnswer, Question
+from bough.control.pools.pool_setup import read_pool_setup
+from bough.control.scheduling.plan_questions import Answers, GangAnswer, Question
 from bough.control.site import Site
 from bough.control.workflows import query
 from bough.control.workflows.preemptions import PreemptionRecord
 from bough.control.workflows.query import Why, WorkflowView
 from bough.model.access import Action, Actor
 from bough.model.workflow import QUEUED, Group, Task, TaskStatus, Workflow
+from bough.store import change_records as record_store
 from bough.store import nodes as node_store
-from bough.store import records as record_store
 
 #: How many groups or nodes a sentence names.
 NAMED = 3

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 import sqlalchemy as sa
 
-from bough.control.gangs import remaining
+from bough.control.gangs_of_groups import remaining
 from bough.control.site import Site
 from bough.model.backend import GangTerms
 from bough.model.gang import SubGroup, TopologyConstraint

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import sqlalchemy as sa
 
-from bough.control.gangs import gang_name
+from bough.control.gangs_of_groups import gang_name
 from bough.control.scheduling.live_workflows import LiveGroup
 from bough.control.workflows.preemptions import PreemptionRecord, preemptions_of
 from bough.core.cycle.requeue import GaveWay

@@ -17,13 +17,13 @@ from time import perf_counter_ns, thread_time
 import msgspec
 
 from bough.control.fair_turns import FairTurns
-from bough.control.pools.pool_config import read_pool_setup
+from bough.control.pools.pool_setup import read_pool_setup
 from bough.control.pools.queue_names import PoolWords
 from bough.control.pools.stand_in_nodes import with_stand_ins
 from bough.control.pools.standings import QueueStanding, Standings
 from bough.control.scheduling.other_pods import Others
+from bough.control.scheduling.plan_questions import Answers, GangAnswer, Question
 from bough.control.scheduling.pool_remedies import PoolSource
-from bough.control.scheduling.questions import Answers, GangAnswer, Question
 from bough.control.scheduling.snapshot import SnapshotBuilder, SnapshotView
 from bough.control.site import Site
 from bough.core.cycle.memo import Memo

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import sqlalchemy as sa
 
-from bough.model.record import EventKind
+from bough.model.change_record import EventKind
 from bough.model.workflow import Group, Task, TaskStatus, Workflow
-from bough.store import changes as change_store
+from bough.store import changed_subjects as change_store
 from bough.store import pools as pool_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
-from bough.store.changes import ChangedSubject, Mark
+from bough.store.changed_subjects import ChangedSubject, Mark
 
 #: What happens to a workflow; the subject is its identifier.
 _OF_WORKFLOWS = (

@@ -17,10 +17,10 @@ from bough.control.pools import subpool_drain
 from bough.control.scheduling import after_restore, timeouts
 from bough.control.scheduling.apply_plan import Applied, apply
 from bough.control.scheduling.backend_watch import BackendWatch, LedBackend
-from bough.control.scheduling.bell import Bell
 from bough.control.scheduling.cluster_queues import QueueWatch
 from bough.control.scheduling.live_plan import LivePlan
-from bough.control.scheduling.machines import MachineWatch, OtherMachines
+from bough.control.scheduling.loop_bell import Bell
+from bough.control.scheduling.machine_backends import MachineWatch, OtherMachines
 from bough.control.scheduling.node_tests import TestWatch
 from bough.control.site import Site
 from bough.control.workflows import arrays, predecessors

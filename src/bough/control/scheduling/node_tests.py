@@ -5,12 +5,12 @@ The backend runs the tests; here is decided which, and what it cannot do becomes
 
 from __future__ import annotations
 
+from bough.control.change_recording import happen
 from bough.control.config.backend_tests import tests_of
-from bough.control.recording import happen
 from bough.control.site import Site
+from bough.model.change_record import EventKind
 from bough.model.node_test import KeepsTests
 from bough.model.pool import BackendNotes
-from bough.model.record import EventKind
 from bough.store import settings as setting_store
 
 

@@ -1,7 +1,7 @@
 """Sends decisions to the backends, after the transaction that decided. Repeating is harmless.
 
 A message names attempts; what a backend must know about them is looked up when it is told
-(`starts`).
+(`attempt_starts`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
 
+from bough.control.change_recording import happen
 from bough.control.config.policy import PolicyReader, grace_s
 from bough.control.config.settings import read_workflow_settings
-from bough.control.recording import happen
-from bough.control.scheduling.starts import (
+from bough.control.scheduling.attempt_starts import (
     Sealed,
     StartRecords,
     Unstartable,
@@ -29,10 +29,10 @@ from bough.control.workflows.lifecycle import is_victim
 from bough.control.workflows.workflow_changes import START
 from bough.errors import Conflict, Invalid, NotLeading, Unavailable
 from bough.model.backend import Backend, Observation, Sight, Stop
-from bough.model.record import EventKind, OutboxMessage
+from bough.model.change_record import EventKind, OutboxMessage
 from bough.model.subpool import Subpool
+from bough.store import change_records as record_store
 from bough.store import pools as pool_store
-from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 from bough.store.rows import convert

@@ -13,9 +13,9 @@ from typing import TypeVar
 import msgspec
 
 from bough.control.config.policy import PolicyReader
-from bough.control.gangs import PLATFORM_LABEL, POOL_LABEL, anywhere, gang_of, nodes_of
+from bough.control.gangs_of_groups import PLATFORM_LABEL, POOL_LABEL, anywhere, gang_of, nodes_of
 from bough.control.pools.pod_placement import within
-from bough.control.pools.pool_config import PoolSetup, node_sets, read_pool_setup, uses
+from bough.control.pools.pool_setup import PoolSetup, node_sets, read_pool_setup, uses
 from bough.control.pools.quota_tree import QuotaForest, derive
 from bough.control.pools.stand_in_nodes import with_stand_ins
 from bough.control.scheduling.gave_way import GroupsThatGaveWay

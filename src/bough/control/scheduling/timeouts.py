@@ -9,9 +9,9 @@ from __future__ import annotations
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import SYSTEM_ACTOR, audit
 from bough.control.fields import duration_text
 from bough.control.pools import subpool_drain
-from bough.control.recording import SYSTEM_ACTOR, audit
 from bough.control.site import Site
 from bough.control.workflows.lifecycle import EXEC_TIMEOUT, limit_of
 from bough.control.workflows.load_changes import open_changes, write_changes

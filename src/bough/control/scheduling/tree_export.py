@@ -9,7 +9,7 @@ import msgspec
 from bough.control.config.policy import PolicyReader
 from bough.control.people.access import authorise
 from bough.control.pools.kueue_tree import KueueTree, kueue_tree
-from bough.control.pools.pool_config import PoolSetup, read_pool_setup, unallocated
+from bough.control.pools.pool_setup import PoolSetup, read_pool_setup, unallocated
 from bough.control.pools.quota_tree import QuotaForest, derive
 from bough.control.scheduling.cluster_queues import queue_tree
 from bough.control.site import Site, site_identity

@@ -26,7 +26,7 @@ from bough.model.reason import WaitReason
 from bough.model.snapshot import Snapshot
 from bough.model.words import Words
 from bough.model.workflow import Group
-from bough.store import waits as wait_store
+from bough.store import wait_causes as wait_store
 
 #: The reason as a short word, and the sentence.
 Told = tuple[str, str]

@@ -9,7 +9,7 @@ Submitting, in the order of a submission:
 - renderer: that process
 - specs: the text of a workflow into a spec, or all that is wrong with it
 - group_to_gang: which tasks of a group are needed and which may be given up
-- abilities: whether a backend can run what is asked for; pure
+- backend_abilities: whether a backend can run what is asked for; pure
 - data_urls: whether the data of pools that tasks name exists, and is open to the submitter
 - store_urls: whether the submitter has credentials for the object stores that tasks name
 - target_pool: the pool that a workflow goes to, held while it is written
@@ -17,12 +17,13 @@ Submitting, in the order of a submission:
 - resource_rules: whether a task asks for what rules of its pool allow; pure
 - submit_warnings: what the submitter should know although it is accepted
 - apps: workflow files that the server keeps, in versions
-- new_records: the rows of a submission
+- draft_rows: the rows of a submission
 
 Changing:
 
 - workflow_changes: one locked workflow being changed; the only place that changes task rows
 - load_changes: loads and locks workflows for changes, and writes them
+- cancelling: a workflow is cancelled: who may, and what its tasks are told
 - arrays: accepted as one, made into workflows as there is room, shown and ended as one
 - predecessors: workflows that start after the end of others
 - lifecycle: what follows when an attempt ends; pure
@@ -33,16 +34,16 @@ Changing:
 
 Showing:
 
-- query: list, show, cancel, tag, why it waits
+- query: list, show, tag, why it waits
 - label_selectors: the labels that a list is asked for
 - preemptions: which group was preempted for which, as events
 - task_list: tasks of all workflows
 - logs: what tasks wrote, as one log
-- log_source: the log of one attempt in it
+- attempt_log: the log of one attempt in it
 - results: what completed tasks left behind
 - pool_files: the data of a pool: lists, parts, drafts, removal
 - sessions: who reaches into tasks that run, and the record of it
-- whereabouts: whether that is on another machine
+- output_locations: whether that is on another machine
 
 In: requests of users, observations. Out: rows and events; views for the server.
 """

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from bough.control.gangs import needed_gpus
+from bough.control.gangs_of_groups import needed_gpus
 from bough.control.workflows.resource_rules import rule_fault
 from bough.errors import Conflict, Invalid, Refused
 from bough.model.gang import TopologyConstraint

@@ -11,8 +11,8 @@ import re
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import audit
 from bough.control.people.access import authorise
-from bough.control.recording import audit
 from bough.control.site import Site
 from bough.control.workflows.rendering import CHARACTERS
 from bough.control.workflows.specs import read_spec

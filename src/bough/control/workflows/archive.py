@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from bough.control.config.settings import read_workflow_settings
 from bough.control.site import Site
 from bough.errors import BoughError, Invalid, NotFound, NotLeading
-from bough.model.past import PastWorkflow
+from bough.model.past_workflow import PastWorkflow
 from bough.store import archive as archive_store
 from bough.store import arrays as array_store
 from bough.store import workflows as workflow_store

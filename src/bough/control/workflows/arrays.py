@@ -13,20 +13,20 @@ from collections.abc import Sequence
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import audit, audit_entry
 from bough.control.config.settings import read_workflow_settings
-from bough.control.kept import read_setup
 from bough.control.people.access import authorise, resource_of
-from bough.control.recording import audit, audit_entry
+from bough.control.setup_cache import read_setup
 from bough.control.site import Site
-from bough.control.workflows import predecessors, query
+from bough.control.workflows import cancelling, predecessors
 from bough.control.workflows.admission import TargetPool
+from bough.control.workflows.draft_rows import draft_group, draft_tasks, draft_workflow
 from bough.control.workflows.load_changes import open_changes, write_changes
-from bough.control.workflows.new_records import draft_group, draft_tasks, draft_workflow
 from bough.control.workflows.target_pool import find_target
 from bough.errors import BoughError, Invalid, NotFound, NotLeading
 from bough.model.access import Action, Actor
 from bough.model.array import PLACEHOLDER
-from bough.model.record import EventKind, StoredEvent
+from bough.model.change_record import EventKind, StoredEvent
 from bough.model.workflow import (
     Group,
     GroupSpec,
@@ -37,9 +37,9 @@ from bough.model.workflow import (
     WorkflowStatus,
 )
 from bough.store import arrays as array_store
+from bough.store import change_records as record_store
 from bough.store import pools as pool_store
 from bough.store import predecessors as predecessor_store
-from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 from bough.store.database import again_if_given_up
@@ -290,7 +290,7 @@ def _cancel_some(site: Site, connection: sa.Connection, array: WorkflowArray) ->
     for change in changes:
         if not change.workflow.status.finished:
             by = array.cancelled_by or ""
-            query.cancel_change(site, connection, change, by, array.cancel_message)
+            cancelling.cancel_change(site, connection, change, by, array.cancel_message)
     write_changes(connection, changes, site.clock.now_ms())
     if len(left) < AT_ONCE:
         array_store.update(connection, msgspec.structs.replace(array, is_open=False))
@@ -306,9 +306,9 @@ def cancel(site: Site, actor: Actor, name: str, *, message: str = "", force: boo
         authorise(actor, Action.WORKFLOW_LIST, names=site.role_names)
         array = array_store.find(connection, name)
         if array is not None:
-            _cancel(site, connection, actor, array.uuid, query.one_line(message))
+            _cancel(site, connection, actor, array.uuid, cancelling.one_line(message))
     if array is None:
-        return query.cancel(site, actor, name, message=message, force=force).workflow_id
+        return cancelling.cancel(site, actor, name, message=message, force=force).workflow_id
     site.wake()
     return array.array_id
 
@@ -317,7 +317,9 @@ def _cancel(site: Site, connection: sa.Connection, actor: Actor, uuid: str, mess
     array = array_store.lock(connection, uuid)
     if array is None:
         return
-    query.authorise_cancel(site, connection, actor, array.pool, array.submitted_by, array.array_id)
+    cancelling.authorise_cancel(
+        site, connection, actor, array.pool, array.submitted_by, array.array_id
+    )
     view = _view(connection, array)
     if view.status.finished:
         raise Invalid(f"Array {array.array_id} is already finished.")

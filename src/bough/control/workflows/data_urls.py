@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bough.control.kept import Setup
 from bough.control.people.access import allows, resource_of
+from bough.control.setup_cache import Setup
 from bough.control.site import Site
 from bough.errors import Forbidden, Invalid
 from bough.model.access import Action, Actor

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from bough.core.gang.normalisation import normalise
+from bough.core.gang.from_pod_group import normalise
 from bough.core.gang.outline import Outline, outline
 from bough.core.gang.tree import MAX_DEPTH
 from bough.core.gang.validation import check_pod_group, check_pods
 from bough.formats.workflow.workflow import WrittenGang
 from bough.model.gang import Gang, Pod, SubGroup
-from bough.model.podgroup import PodGroup
+from bough.model.pod_group import PodGroup
 from bough.model.problem import FieldPath, Problem, Severity
 from bough.model.workflow import GroupSpec, TaskSpec
 

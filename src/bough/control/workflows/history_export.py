@@ -15,14 +15,14 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import audit
 from bough.control.people.access import authorise
-from bough.control.recording import audit
 from bough.control.site import Site
 from bough.errors import Invalid, NotFound
 from bough.model.access import Action, Actor
-from bough.model.past import HistoryPlace, PastWorkflow
+from bough.model.past_workflow import HistoryPlace, PastWorkflow
 from bough.store import archive as archive_store
-from bough.store import records as record_store
+from bough.store import change_records as record_store
 from bough.store import workflows as workflow_store
 
 #: A page has at most so many workflows; and it ends once it has so many attempts.

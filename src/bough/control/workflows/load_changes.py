@@ -11,8 +11,8 @@ from bough.control.site import Site
 from bough.control.workflows.workflow_changes import WorkflowChange
 from bough.model.subpool import Subpool
 from bough.model.workflow import Group, Task, Workflow
+from bough.store import change_records as record_store
 from bough.store import pools as pool_store
-from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 

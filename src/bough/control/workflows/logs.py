@@ -16,8 +16,8 @@ import msgspec
 from bough.control.records.event_stream import Recent
 from bough.control.site import Site
 from bough.control.workflows import query
-from bough.control.workflows.log_source import LogEntry, LogPlace, LogSource, weigh
-from bough.control.workflows.whereabouts import find_elsewhere
+from bough.control.workflows.attempt_log import LogEntry, LogPlace, LogSource, weigh
+from bough.control.workflows.output_locations import find_elsewhere
 from bough.errors import NotFound
 from bough.model.access import Actor
 from bough.model.backend import LogPart, TaskFiles

@@ -11,19 +11,19 @@ from collections.abc import Iterable
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import audit, happen
 from bough.control.people.access import authorise, resource_of
 from bough.control.pools import subpool_drain
-from bough.control.recording import audit, happen
 from bough.control.site import Site
 from bough.control.workflows import admission
 from bough.control.workflows.admission import TargetPool
 from bough.control.workflows.archive import missing
+from bough.control.workflows.draft_rows import cut_timeouts
 from bough.control.workflows.lifecycle import limit_of
-from bough.control.workflows.new_records import cut_timeouts
 from bough.control.workflows.target_pool import enter, find_target, hold_setup
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor
-from bough.model.record import EventKind
+from bough.model.change_record import EventKind
 from bough.model.workflow import Group, Priority, Task, Workflow, WorkflowSpec
 from bough.store import pools as pool_store
 from bough.store import settings as setting_store

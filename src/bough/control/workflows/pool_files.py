@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
+from bough.control.change_recording import audit
 from bough.control.people.access import authorise, require_pool, resource_of
-from bough.control.pools.data_space import data_space
-from bough.control.recording import audit
+from bough.control.pools.data_limits import data_space
 from bough.control.site import Site
-from bough.control.workflows.whereabouts import find_elsewhere, place_of
+from bough.control.workflows.output_locations import find_elsewhere, place_of
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action, Actor
 from bough.model.backend import TaskFiles

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 
 from bough.control.pools.queue_names import PoolWords
 from bough.control.workflows.lifecycle import GIVE_BACK, is_victim
+from bough.model.change_record import EventKind, StoredEvent
 from bough.model.plan import Eviction, EvictionRule
-from bough.model.record import EventKind, StoredEvent
 from bough.model.workflow import Task, Workflow
-from bough.store import records as record_store
+from bough.store import change_records as record_store
 
 #: How many preemptions of one group are shown, the latest ones.
 MOST = 10

@@ -1,4 +1,4 @@
-"""Workflows that were submitted: list, show, cancel, tag, why they wait.
+"""Workflows that were submitted: list, show, tag, why they wait.
 
 What a role may do with a workflow in a subpool follows from the pool.
 """
@@ -10,43 +10,32 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import audit
 from bough.control.fields import check_tags
-from bough.control.people.access import allows, authorise, resource_of
-from bough.control.pools import subpool_drain
-from bough.control.pools.pool_config import offline_reason
-from bough.control.recording import audit
+from bough.control.people.access import authorise, resource_of
 from bough.control.site import Site
 from bough.control.workflows import predecessors
 from bough.control.workflows.archive import Archived, missing, read_archived
-from bough.control.workflows.lifecycle import CANCEL
-from bough.control.workflows.load_changes import open_change, write_changes
 from bough.control.workflows.preemptions import PreemptionRecord, read_preemptions
-from bough.control.workflows.workflow_changes import WorkflowChange
-from bough.errors import Forbidden, Invalid, NotFound
+from bough.errors import NotFound
 from bough.formats.workflow.array import element_text
 from bough.model.access import Action, Actor
 from bough.model.app import App
-from bough.model.pool import CancelRule
-from bough.model.record import StoredEvent
-from bough.model.subpool import Subpool
-from bough.model.transitions import TaskEvent
+from bough.model.change_record import StoredEvent
 from bough.model.workflow import Group, Task, TaskStatus, Workflow, WorkflowStatus
 from bough.store import apps as app_store
 from bough.store import arrays as array_store
+from bough.store import change_records as record_store
 from bough.store import event_order
-from bough.store import nodes as node_store
 from bough.store import pools as pool_store
 from bough.store import predecessors as predecessor_store
-from bough.store import records as record_store
 from bough.store import tasks as task_store
 from bough.store import workflows as workflow_store
 from bough.store.tasks import WorkflowDemand
 from bough.store.workflows import Filter
 
-#: The longest message of a cancellation, in characters.
-LONGEST_MESSAGE = 2_000
 #: How many events are read at a time.
-MOST_EVENTS = 500
+EVENTS_AT_ONCE = 500
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -175,8 +164,8 @@ def get_events(site: Site, actor: Actor, name: str, after: int = 0) -> list[Stor
         name = workflow.workflow_id
         if workflow.status.finished:
             # None is added after the end, which is seen together with the last of them.
-            return record_store.events_of(connection, name, after=after, limit=MOST_EVENTS)
-        return event_order.events_after(connection, after, subject=name, limit=MOST_EVENTS)
+            return record_store.events_of(connection, name, after=after, limit=EVENTS_AT_ONCE)
+        return event_order.events_after(connection, after, subject=name, limit=EVENTS_AT_ONCE)
 
 
 def why(site: Site, actor: Actor, name: str) -> list[Why]:
@@ -202,90 +191,12 @@ def reasons_of(groups: Iterable[Group], held: str | None = None) -> list[Why]:
     return found
 
 
-def cancel(
-    site: Site, actor: Actor, name: str, *, message: str = "", force: bool = False
-) -> Workflow:
-    """Cancel a workflow. What is on a node is told to end, by force at once; it counts until then.
-
-    By force, what was on a lost node or an absent backend is cancelled at once.
-    """
-    workflow = _cancel(site, actor, name, one_line(message), force=force)
-    if workflow.status.finished:
-        subpool_drain.check_drain(site, workflow.pool)
-    site.wake()
-    return workflow
-
-
-def _cancel(site: Site, actor: Actor, name: str, message: str, *, force: bool) -> Workflow:
-    with site.store.write() as connection:
-        wanted = _require(site, connection, actor, name, Action.WORKFLOW_CANCEL)
-        told = (wanted.pool, wanted.submitted_by, wanted.workflow_id)
-        authorise_cancel(site, connection, actor, *told)
-        change = open_change(site, connection, name)
-        if change is None:
-            raise NotFound(f"Workflow {name} not found.")
-        before = change.workflow
-        if before.status.finished:
-            if force:
-                return before
-            raise Invalid(f"Workflow {before.workflow_id} is already finished.")
-        cancel_change(site, connection, change, actor.name, message, force=force)
-        write_changes(connection, [change], change.now_ms)
-        audit(
-            connection,
-            site,
-            actor,
-            Action.WORKFLOW_CANCEL,
-            f"workflow/{before.workflow_id}",
-            {"status": before.status},
-            {"status": change.workflow.status, "message": message},
-        )
-        return change.workflow
-
-
-def cancel_change(
-    site: Site,
-    connection: sa.Connection,
-    change: WorkflowChange,
-    by: str,
-    message: str,
-    *,
-    force: bool = False,
-) -> None:
-    """Cancel a workflow that is open for changes."""
-    text = f"Task was canceled by user: {by}. {message}".rstrip()
-    change.put_workflow(msgspec.structs.replace(change.workflow, cancelled_by=by))
-    for task in change.unfinished():
-        if task.status.holds_node:
-            change.release(task, CANCEL, text, at_once=force)
-        if not task.status.holds_node or (force and _is_away(site, connection, change, task)):
-            change.end(change.task(task.attempt) or task, TaskEvent.CANCEL, text)
-    change.settle()
-
-
-def authorise_cancel(
-    site: Site, connection: sa.Connection, actor: Actor, name: str, owner: str, workflow_id: str
-) -> None:
-    """Refuse unless the actor may cancel it; a pool may let only admins cancel for others."""
-    found = pool_store.find(connection, name)
-    authorise(actor, Action.WORKFLOW_CANCEL, resource_of(found or name), site.role_names)
-    pool = pool_store.find_pool(connection, found.parent) if isinstance(found, Subpool) else found
-    if pool is None or pool.cancel is CancelRule.ANY or owner == actor.name:
-        return
-    # Those who may divide a pool are its admins.
-    if not allows(actor, Action.SUBPOOL_UPDATE, resource_of(pool), site.role_names):
-        raise Forbidden(
-            f"Workflow {workflow_id} was submitted by {owner}: users of "
-            f"pool {pool.name} can cancel their own workflows, and its admins all of them."
-        )
-
-
 def tag(
     site: Site, actor: Actor, name: str, add: Sequence[str] = (), remove: Sequence[str] = ()
 ) -> Workflow:
     """Add and remove tags."""
     with site.store.write() as connection:
-        _require(site, connection, actor, name, Action.WORKFLOW_UPDATE)
+        require_workflow(site, connection, actor, name, Action.WORKFLOW_UPDATE)
         before = workflow_store.lock(connection, name)
         if before is None:
             raise NotFound(f"Workflow {name} not found.")
@@ -312,7 +223,7 @@ def list_submitters(site: Site, actor: Actor) -> list[str]:
         return workflow_store.list_submitters(connection)
 
 
-def _require(
+def require_workflow(
     site: Site, connection: sa.Connection, actor: Actor, name: str, action: Action
 ) -> Workflow:
     """Find a workflow that can be changed.
@@ -346,24 +257,6 @@ def _authorise(
 ) -> None:
     found = pool_store.find(connection, pool)
     authorise(actor, action, resource_of(found or pool), site.role_names)
-
-
-def one_line(message: str) -> str:
-    """A message in one line, without control characters."""
-    if len(message) > LONGEST_MESSAGE:
-        raise Invalid(
-            f"The message has {len(message)} characters; at most {LONGEST_MESSAGE} are possible."
-        )
-    shown = "".join(each if each.isprintable() else " " for each in message)
-    return " ".join(shown.split())
-
-
-def _is_away(site: Site, connection: sa.Connection, change: WorkflowChange, task: Task) -> bool:
-    """Whether no backend can say any more what became of an attempt."""
-    backend = task.backend or change.workflow.backend
-    now_ms, backends = site.clock.now_ms(), node_store.backends(connection)
-    nodes = {node.name for node in node_store.list_all(connection, backend)}
-    return task.node not in nodes or offline_reason(backend, backends, now_ms) is not None
 
 
 def _tasks(group: Group, tasks: list[Task], *, every_attempt: bool) -> tuple[Task, ...]:

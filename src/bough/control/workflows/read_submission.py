@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from bough.control.kept import Setup
 from bough.control.people.access import allows, resource_of_workflow
+from bough.control.setup_cache import Setup
 from bough.control.site import Site
 from bough.control.workflows.apps import app_of
 from bough.control.workflows.query import get_spec, get_workflow

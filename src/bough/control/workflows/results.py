@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from bough.control.site import Site
 from bough.control.workflows import query
-from bough.control.workflows.whereabouts import find_elsewhere, place_of
+from bough.control.workflows.output_locations import find_elsewhere, place_of
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Actor
 from bough.model.backend import TaskFiles

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import audit
 from bough.control.people.access import allows, authorise, resource_of
-from bough.control.recording import audit
 from bough.control.site import Site
 from bough.control.workflows.archive import missing
-from bough.control.workflows.whereabouts import find_elsewhere, place_of
+from bough.control.workflows.output_locations import find_elsewhere, place_of
 from bough.errors import Conflict, Forbidden, NotFound
 from bough.model.access import Action, Actor
 from bough.model.backend import TaskFiles

@@ -8,21 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
 
+from bough.control.change_recording import audit_entry
 from bough.control.config.label_policy import label_warnings, refuse_labels
 from bough.control.joined_submissions import Draft
-from bough.control.kept import Setup
-from bough.control.pools.pool_config import offline_reason, status_of
-from bough.control.recording import audit_entry
+from bough.control.pools.pool_setup import offline_reason, status_of
+from bough.control.setup_cache import Setup
 from bough.control.site import Site
 from bough.control.workflows import admission, arrays, predecessors
-from bough.control.workflows.abilities import check_abilities
 from bough.control.workflows.admission import TargetPool
+from bough.control.workflows.backend_abilities import check_abilities
 from bough.control.workflows.data_urls import check_data_urls
-from bough.control.workflows.new_records import (
+from bough.control.workflows.draft_rows import (
     draft_group,
     draft_tasks,
     draft_workflow,
@@ -35,8 +36,8 @@ from bough.control.workflows.submit_warnings import cautions, most_needed
 from bough.control.workflows.target_pool import authorise_target, draw_number, enter
 from bough.errors import BoughError, Conflict, Refused, Unavailable
 from bough.model.access import Action, Actor
+from bough.model.change_record import EventKind, StoredEvent
 from bough.model.pool import BackendRecord, DefaultLimits, Pool, PoolStatus
-from bough.model.record import EventKind, StoredEvent
 from bough.model.settings import WorkflowSettings
 from bough.model.workflow import (
     Priority,
@@ -73,6 +74,17 @@ class Accepted(msgspec.Struct, frozen=True):
     array: WorkflowArray | None = None
     #: What a task may use for each GPU, where some ask for no memory or disk and are bounded.
     default_limits: DefaultLimits | None = None
+
+
+class _Wanted(NamedTuple):
+    """A submission, before anything is checked."""
+
+    actor: Actor
+    pool: str
+    spec: WorkflowSpec
+    priority: Priority
+    #: The workflow that is started again by it.
+    restarts: str | None = None
 
 
 class Drafted(msgspec.Struct, frozen=True):
@@ -113,9 +125,10 @@ def submit(
         raise Unavailable(reason)
     # Before the transaction: a writer that asks for a second connection could wait for others.
     known = site.kept.latest_setup(site.store)
-    accepted = _submit_joined(site, actor, pool, spec, priority, known, restarts)
+    wanted = _Wanted(actor, pool, spec, priority, restarts)
+    accepted = _submit_joined(site, wanted, known)
     if accepted is None:
-        accepted = _submit_alone(site, actor, pool, spec, priority, known, restarts)
+        accepted = _submit_alone(site, wanted, known)
         site.wake()
     return accepted
 
@@ -141,39 +154,24 @@ def draft_known(
         spec = recall_sent(setup, sent, more, strict_osmo=strict_osmo)
     except BoughError:
         return None
-    return None if spec is None else _draft(site, actor, pool, spec, priority, setup)
+    return None if spec is None else _draft(site, _Wanted(actor, pool, spec, priority), setup)
 
 
-def _submit_joined(
-    site: Site,
-    actor: Actor,
-    pool: str,
-    spec: WorkflowSpec,
-    priority: Priority,
-    setup: Setup,
-    restarts: str | None,
-) -> Accepted | None:
+def _submit_joined(site: Site, wanted: _Wanted, setup: Setup) -> Accepted | None:
     """Accept a workflow together with others; `None`: it has to be checked in a transaction."""
-    found = setup.pool_of(pool)
+    found = setup.pool_of(wanted.pool)
     if found is not None and _is_offline(site, found, setup.backends):
         setup = site.kept.hear_again(site.store, setup, site.clock.now_ms())
-    drafted = _draft(site, actor, pool, spec, priority, setup, restarts)
+    drafted = _draft(site, wanted, setup)
     if drafted is None:
         return None
     new = site.joined_submissions.keep(site.store, [drafted.draft], site.wake)
     return None if new is None else drafted.accepted(site, new[0])
 
 
-def _draft(
-    site: Site,
-    actor: Actor,
-    pool: str,
-    spec: WorkflowSpec,
-    priority: Priority,
-    setup: Setup,
-    restarts: str | None = None,
-) -> Drafted | None:
+def _draft(site: Site, wanted: _Wanted, setup: Setup) -> Drafted | None:
     """Check a submission by the setup; `None`: it has to be checked in a transaction."""
+    actor, pool, spec, priority, restarts = wanted
     found = setup.pool_of(pool)
     if found is None or spec.array is not None or spec.after:
         return None
@@ -203,15 +201,8 @@ def _complete(
     return _new_submission(site, actor, target, spec, with_number(workflow, number))
 
 
-def _submit_alone(
-    site: Site,
-    actor: Actor,
-    pool: str,
-    spec: WorkflowSpec,
-    priority: Priority,
-    known: Setup,
-    restarts: str | None,
-) -> Accepted:
+def _submit_alone(site: Site, wanted: _Wanted, known: Setup) -> Accepted:
+    actor, pool, spec, priority, restarts = wanted
     with site.store.write() as connection:
         number, setup = draw_number(site, connection, known, pool, spec.name)
         target, spec, warnings = _enter(site, connection, actor, pool, spec, setup)

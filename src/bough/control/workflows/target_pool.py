@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bough.control.kept import Setup, read_setup
 from bough.control.people.access import authorise, is_admin, resource_of
-from bough.control.pools.pool_config import unallocated
+from bough.control.pools.pool_setup import unallocated
+from bough.control.setup_cache import Setup, read_setup
 from bough.control.site import Site
 from bough.control.workflows import admission
 from bough.control.workflows.admission import TargetPool

@@ -23,8 +23,8 @@ from bough.control.workflows.lifecycle import (
 from bough.control.workflows.preemptions import PreemptionRecord, preemption_data
 from bough.errors import Broken
 from bough.model.backend import Stop
+from bough.model.change_record import EventKind, OutboxMessage, StoredEvent
 from bough.model.names import NodeId
-from bough.model.record import EventKind, OutboxMessage, StoredEvent
 from bough.model.transitions import TaskEvent, check_workflow, next_status
 from bough.model.workflow import QUEUED, ExitCode, Group, Task, TaskStatus, Workflow
 

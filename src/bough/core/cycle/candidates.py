@@ -1,7 +1,7 @@
 """Which gangs may be evicted for which, and in what order.
 
-In its own queue a gang preempts by priority. From other queues it reclaims what `tiers` lets it.
-Any part that a gang can do without goes before any gang is broken.
+In its own queue a gang preempts by priority. From other queues it reclaims what `reclaim_tiers`
+lets it. Any part that a gang can do without goes before any gang is broken.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from heapq import merge
 from itertools import chain, islice
 
 from bough.core.cycle.claim import Claim
-from bough.core.cycle.fair_givers import FairGivers
+from bough.core.cycle.fair_giving_queues import FairGivers
 from bough.core.cycle.forest import Ranked
-from bough.core.cycle.givers import Givers, Giving
-from bough.core.cycle.tiers import Preemptor, Tier, is_out_of_reach, tiers_of
+from bough.core.cycle.giving_queues import Givers, Giving
+from bough.core.cycle.reclaim_tiers import Preemptor, Tier, is_out_of_reach, tiers_of
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.release import (
@@ -25,9 +25,9 @@ from bough.core.gang.release import (
 )
 from bough.core.gang.tree import pods_of
 from bough.core.quota.account import Account, Charge, charge, credit
-from bough.core.quota.runtimes import preempt_runtime_ms, reclaim_runtime_ms
+from bough.core.quota.minimum_runtimes import preempt_runtime_ms, reclaim_runtime_ms
 from bough.errors import Broken
-from bough.model.admission import (
+from bough.model.admission_rules import (
     PreemptionWithinQueue,
     ReclaimWithinCohort,
 )

@@ -18,9 +18,9 @@ from bough.core.cycle.queue_order import (
     victim_order,
 )
 from bough.core.gang.order import Order
-from bough.core.gang.predicate import is_stale
+from bough.core.gang.sufficiency import is_stale
 from bough.core.gang.tree import GangTree
-from bough.core.place.shapes import is_alike
+from bough.core.place.pod_shapes import is_alike
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.policy import Policy
 from bough.model.quota import FlavorResource

@@ -16,7 +16,7 @@ import msgspec
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.cycle import Cycle
-from bough.core.cycle.fair_givers import in_giving_order
+from bough.core.cycle.fair_giving_queues import in_giving_order
 from bough.core.cycle.fair_order import rank_of
 from bough.core.cycle.offers import Offer
 from bough.core.cycle.outcome import Move, Outcome

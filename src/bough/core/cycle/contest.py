@@ -2,7 +2,7 @@
 
 At each node, down to a queue, the child goes first whose next step ranks first. A child's rank
 changes only with its own use, so after each turn one path is put in order again. The caller says
-how nodes rank: `by_weight` here, by shares in `together` and `givers`.
+how nodes rank: `by_weight` here, by shares in `together` and `giving_queues`.
 
 When idle capacity is shared by weight, a contender is a queue's next request. A child for which
 others were told to end goes first, so that no other takes the room; then one that would stay within

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from bough.core.cycle.contest import Contender, Rank, Seat, by_weight
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.fairness import FairRank, rank
-from bough.model.gangrules import LineOrder
+from bough.model.gang_rules import LineOrder
 from bough.model.quota import Amounts, TreeNode
 
 

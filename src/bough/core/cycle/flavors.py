@@ -15,7 +15,7 @@ from typing import NamedTuple
 from bough.core.cycle.forest import Leaf, Slot, reach_of
 from bough.core.cycle.needs import Ask, Need, Scan, needs_of
 from bough.core.quota.account import Charge, available, potential
-from bough.model.admission import (
+from bough.model.admission_rules import (
     FlavorFungibility,
     FlavorPreference,
     FlavorSearch,
@@ -102,7 +102,7 @@ class FlavorAssignment:
         #: Why not, where it fits nowhere.
         self.reason = WaitReason.LIMIT
         #: Why not, in words; where the usage would be counted; and the same as a plan says it. Each
-        #: is set when it is first asked for; see `decide`.
+        #: is set when it is first asked for; see `decide_pod_sets`.
         self.description: str | None = None
         self.charges: tuple[Charge, ...] | None = None
         self.admission: Admission | None = None

@@ -20,7 +20,7 @@ from bough.core.quota.guarantee import GuaranteedTree
 from bough.core.quota.tree import QuotaTree
 from bough.core.quota.usage import usage_of
 from bough.errors import Broken
-from bough.model.admission import BorrowWithinCohort, Preemption, ReclaimWithinCohort
+from bough.model.admission_rules import BorrowWithinCohort, Preemption, ReclaimWithinCohort
 from bough.model.gang import Gang
 from bough.model.policy import Policy
 from bough.model.quota import FlavorResource, NodeKind, Promise, Queue, TreeNode

@@ -11,7 +11,7 @@ import msgspec
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.cycle import Cycle
-from bough.core.cycle.eligibility import satisfies
+from bough.core.cycle.flavor_eligibility import satisfies
 from bough.core.cycle.forest import Leaf
 from bough.core.cycle.offers import Offer
 from bough.core.cycle.queue_order import Standing
@@ -19,9 +19,9 @@ from bough.core.cycle.reasons import wait_behind, wait_for_queue
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import first_choice
 from bough.core.gang.release import core_pods
-from bough.model.admission import QueueingStrategy, StopPolicy
+from bough.model.admission_rules import QueueingStrategy, StopPolicy
 from bough.model.gang import Gang
-from bough.model.gangrules import LineOrder
+from bough.model.gang_rules import LineOrder
 from bough.model.plan import Wait
 from bough.model.policy import Judging
 from bough.model.quota import NodeKind, Queue, TreeNode

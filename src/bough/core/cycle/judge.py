@@ -13,15 +13,15 @@ import msgspec
 from bough.core.cycle.claim import Claim, counts_of
 from bough.core.cycle.flavors import FlavorAssignment, FlavorQuestion, Mode, assign_flavors
 from bough.core.cycle.forest import Leaf, Slot, reach_of
-from bough.core.cycle.partial import can_shrink, largest_that_fits
+from bough.core.cycle.partial_admission import can_shrink, largest_that_fits
 from bough.core.cycle.preemption import PreemptionSearch
 from bough.core.cycle.queue_order import Standing
+from bough.core.cycle.reclaim_tiers import Preemptor
 from bough.core.cycle.shape_needs import Known, Needs, needs_in
-from bough.core.cycle.tiers import Preemptor
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.account import charge, credit, potential
-from bough.model.admission import PreemptionWithinQueue, ReclaimWithinCohort
+from bough.model.admission_rules import PreemptionWithinQueue, ReclaimWithinCohort
 from bough.model.quota import FlavorResource
 from bough.model.workload import Assignment
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from bough.core.cycle.claim import counts_of
-from bough.core.cycle.eligibility import why_unsuitable
+from bough.core.cycle.flavor_eligibility import why_unsuitable
 from bough.core.cycle.forest import FlavorGroup, Leaf, Slot
 from bough.core.quota.usage import PODS
 from bough.model.gang import Gang

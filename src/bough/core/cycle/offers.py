@@ -13,7 +13,7 @@ import msgspec
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import Demand, cheapest, first_choice, needed
-from bough.core.gang.predicate import is_sufficient
+from bough.core.gang.sufficiency import is_sufficient
 from bough.core.gang.tree import GangNode, Held, counts_of
 from bough.core.place.result import Placement
 from bough.model.quota import FlavorResource

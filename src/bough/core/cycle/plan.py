@@ -9,8 +9,9 @@ from __future__ import annotations
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.consolidation import keep_places
 from bough.core.cycle.cycle import Cycle
-from bough.core.cycle.decide import decide
-from bough.core.cycle.endings import drain, end_stale
+from bough.core.cycle.decide_pod_sets import decide
+from bough.core.cycle.decide_pods import serve_pods
+from bough.core.cycle.drained_and_stale import drain, end_stale
 from bough.core.cycle.gates import (
     bar,
     bar_line,
@@ -24,11 +25,10 @@ from bough.core.cycle.grow import Grower
 from bough.core.cycle.judge import Judgement, Outlook, judge
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.offers import wants_of
-from bough.core.cycle.start import serve_pods
 from bough.core.cycle.together import line_up, serve_judged
 from bough.core.cycle.turns import serve_guaranteed, share_idle, share_rest
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.model.gangrules import LineOrder
+from bough.model.gang_rules import LineOrder
 from bough.model.plan import Plan
 from bough.model.policy import Judging, Policy
 from bough.model.snapshot import Snapshot

@@ -15,8 +15,8 @@ from bough.core.cycle.best_victims import MOST_TO_EXCHANGE, MOST_UNITS, Actions,
 from bough.core.cycle.candidates import Candidates
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.offers import Offer
+from bough.core.cycle.reclaim_tiers import Preemptor
 from bough.core.cycle.room import room_for
-from bough.core.cycle.tiers import Preemptor
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.victims import search
 from bough.core.cycle.working_copy import WorkingCopy
@@ -25,7 +25,7 @@ from bough.core.gang.tree import Held
 from bough.core.place.result import Placement
 from bough.core.quota.account import Charge, available, charge, credit
 from bough.model.gang import Pod
-from bough.model.gangrules import VictimSearch
+from bough.model.gang_rules import VictimSearch
 from bough.model.quota import TreeNode
 
 #: How many orders of each kind are tried after the first two, which are nearly always enough.

@@ -10,7 +10,7 @@ import re
 import msgspec
 
 from bough.model.gang import LONG_AGO, Gang
-from bough.model.gangrules import VictimAge
+from bough.model.gang_rules import VictimAge
 from bough.model.policy import Policy, RequeuingTimestamp
 from bough.model.workload import WorkloadCondition
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import Demand
-from bough.core.gang.predicate import shortages
+from bough.core.gang.sufficiency import shortages
 from bough.model.plan import PodShortage, Wait
 from bough.model.quota import FlavorResource, NodeKind, TreeNode
 from bough.model.reason import Refusal, WaitReason, cycle_text

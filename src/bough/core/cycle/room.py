@@ -14,8 +14,8 @@ from bough.core.cycle.claim import Claim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.demand import Demand
 from bough.core.place.columns import GPUS, Row
+from bough.core.place.pod_shapes import Shape
 from bough.core.place.result import Placement
-from bough.core.place.shapes import Shape
 from bough.model.gang import Pod
 
 

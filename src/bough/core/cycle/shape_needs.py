@@ -15,7 +15,7 @@ from bough.core.cycle.flavors import Choice, FlavorAssignment, Mode
 from bough.core.cycle.forest import Leaf, reach_of
 from bough.core.cycle.needs import Need, needs_of
 from bough.core.quota.account import Account, Charge, available
-from bough.model.admission import FlavorSearch
+from bough.model.admission_rules import FlavorSearch
 from bough.model.gang import Gang
 from bough.model.quota import FlavorResource
 from bough.model.workload import Flavor

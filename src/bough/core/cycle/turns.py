@@ -15,18 +15,18 @@ from typing import Protocol
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.contest import Contest
 from bough.core.cycle.cycle import Cycle
+from bough.core.cycle.decide_pods import free_growth, is_hopeless
 from bough.core.cycle.fair_order import ranking
 from bough.core.cycle.gates import is_ready, is_strict, may_grow
 from bough.core.cycle.grow import Grower
 from bough.core.cycle.idle_lines import IdleLines, Turn, lack, surplus
-from bough.core.cycle.line import by_standing
 from bough.core.cycle.offers import wants_of
+from bough.core.cycle.queue_line import by_standing
 from bough.core.cycle.queue_order import Standing
 from bough.core.cycle.reserve import Reservation
-from bough.core.cycle.start import free_growth, is_hopeless
 from bough.core.cycle.working_copy import WorkingCopy
-from bough.model.admission import QueueingStrategy
-from bough.model.gangrules import GrowthTurn
+from bough.model.admission_rules import QueueingStrategy
+from bough.model.gang_rules import GrowthTurn
 from bough.model.policy import Heads
 from bough.model.snapshot import Parked
 

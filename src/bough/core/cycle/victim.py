@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from bough.core.cycle.claim import Claim
-from bough.core.cycle.tiers import Tier
+from bough.core.cycle.reclaim_tiers import Tier
 from bough.core.gang.release import Unit, UnitKind
 from bough.core.quota.account import Charge
 from bough.model.gang import Pod

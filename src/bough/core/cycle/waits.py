@@ -15,7 +15,7 @@ from bough.core.cycle.gates import (
     why_unchecked,
 )
 from bough.core.cycle.reasons import wait_behind
-from bough.model.admission import QueueingStrategy
+from bough.model.admission_rules import QueueingStrategy
 from bough.model.gang import Gang, PodState
 from bough.model.plan import Plan, Wait
 from bough.model.policy import Policy

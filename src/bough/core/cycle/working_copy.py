@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from bough.core.cycle.claim import Claim
-from bough.core.cycle.dominant import DominantShares
+from bough.core.cycle.dominant_shares import DominantShares
 from bough.core.cycle.forest import Forest
 from bough.core.cycle.ledgers import Ledgers
-from bough.core.cycle.line import Line
+from bough.core.cycle.queue_line import Line
 from bough.core.cycle.quota_cost import QuotaCost, first_gpus
 from bough.core.gang.demand import Demand, choice_among
 from bough.core.gang.order import NAME_ORDER, SPEC_ORDER
@@ -25,8 +25,8 @@ from bough.core.place.cluster import Hold
 from bough.core.place.placer import Placer
 from bough.core.place.result import Placement
 from bough.core.quota.account import Charge
-from bough.core.quota.fairshare import FairShares
-from bough.core.quota.fairtree import ANY_FLAVOR
+from bough.core.quota.fair_share import FairShares
+from bough.core.quota.fair_tree import ANY_FLAVOR
 from bough.core.quota.share import Shares
 from bough.core.undo import UndoLog
 from bough.model.cluster import Node

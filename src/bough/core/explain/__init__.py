@@ -14,10 +14,10 @@ Modules in the order in which to read them:
 - judge: whether a gang starts in a changed world; plans are counted
 - kueue_cycles: in which cycle a gang is looked at, where heads are judged together
 - remedies: `remedies()`: what would let a gang start, each shown by planning it
-- patient: a gang that waits, and what is tried on it
+- remedy_trials: a gang that waits, and what is tried on it
 - possible_steps: what could be changed: what is held, minimums, weights, nodes to add
-- mending: more quota, more nodes, several things together
-- source: what people declared, changed step by step, and the snapshot that it makes
-- change: the steps that concern gangs and nodes
+- capacity_remedies: more quota, more nodes, several things together
+- remedy_source: what people declared, changed step by step, and the snapshot that it makes
+- changed_snapshot: the steps that concern gangs and nodes
 - sentences: reasons and remedies in words
 """

@@ -24,7 +24,7 @@ from bough.core.explain.standings import share_of_side, told_share
 from bough.core.gang.demand import first_choice
 from bough.core.quota.fairness import is_within_share
 from bough.core.quota.share import Share
-from bough.model.admission import ReclaimWithinCohort
+from bough.model.admission_rules import ReclaimWithinCohort
 from bough.model.certificate import NodeShare
 from bough.model.policy import DIVIDING
 from bough.model.quota import Amounts, FlavorResource, NodeKind, TreeNode

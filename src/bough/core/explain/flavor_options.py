@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from bough.core.cycle.claim import Claim, counts_of
-from bough.core.cycle.eligibility import why_unsuitable
+from bough.core.cycle.flavor_eligibility import why_unsuitable
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.needs import asks_of
 from bough.core.cycle.working_copy import WorkingCopy

@@ -12,10 +12,10 @@ import msgspec
 
 from bough.core.cycle.plan import plan
 from bough.core.explain.certificate import certificate
-from bough.core.explain.change import change_gang
+from bough.core.explain.changed_snapshot import change_gang
 from bough.core.explain.judge import find_gang
 from bough.core.gang.demand import Growth, growth
-from bough.core.gang.predicate import is_complete, stand
+from bough.core.gang.sufficiency import is_complete, stand
 from bough.core.gang.tree import GangNode, GangTree, counts_of
 from bough.model.certificate import Certificate, Verdict
 from bough.model.gang import Gang, Pod, PodState

@@ -9,7 +9,7 @@ import msgspec
 from bough.core.cycle.candidates import Candidates
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.quota_cost import amount_of
-from bough.core.cycle.tiers import Preemptor
+from bough.core.cycle.reclaim_tiers import Preemptor
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.gang.release import core_pods
 from bough.core.gang.tree import pods_of

@@ -10,11 +10,11 @@ from fractions import Fraction
 
 import msgspec
 
-from bough.core.explain.change import HOSTNAME, most_of
-from bough.core.explain.patient import Patient
+from bough.core.explain.changed_snapshot import HOSTNAME, most_of
+from bough.core.explain.remedy_trials import Patient
 from bough.core.gang.tree import GangTree
 from bough.core.quota.tree import QuotaTree
-from bough.model.admission import StopPolicy
+from bough.model.admission_rules import StopPolicy
 from bough.model.cluster import Node, Resources
 from bough.model.gang import Gang, PodState
 from bough.model.quota import NodeKind, TreeNode

@@ -13,8 +13,7 @@ from itertools import groupby
 import msgspec
 
 from bough.core.cycle.victims import search
-from bough.core.explain.judge import Decision
-from bough.core.explain.mending import (
+from bough.core.explain.capacity_remedies import (
     MOST_QUEUES,
     add_nodes,
     raise_lending,
@@ -22,7 +21,7 @@ from bough.core.explain.mending import (
     raise_quota,
     several_together,
 )
-from bough.core.explain.patient import Patient, smallest
+from bough.core.explain.judge import Decision
 from bough.core.explain.possible_steps import (
     cordoned,
     held_parts,
@@ -32,7 +31,8 @@ from bough.core.explain.possible_steps import (
     tangled_cohorts,
     weights,
 )
-from bough.core.explain.source import Source
+from bough.core.explain.remedy_source import Source
+from bough.core.explain.remedy_trials import Patient, smallest
 from bough.model.certificate import Verdict
 from bough.model.gang import PodState
 from bough.model.policy import Policy

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bough.core.gang.predicate import stand
+from bough.core.gang.sufficiency import stand
 from bough.core.gang.tree import GangNode, GangTree, Held, counts_of, pods_of
 from bough.model.gang import Pod
 
@@ -46,7 +46,7 @@ def needed(tree: GangTree, held: Held) -> Demand | None:
     """What is missing until the gang may run.
 
     `None` where nothing is missing, and where it cannot be had from the pods that there are (then
-    `predicate.shortages` says why).
+    `sufficiency.shortages` says why).
     """
     root = tree.root
     if root.is_leaf:

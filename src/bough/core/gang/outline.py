@@ -16,7 +16,7 @@ from bough.model.problem import FieldPath
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
-    from bough.model.podgroup import PodGroup
+    from bough.model.pod_group import PodGroup
 
 #: The pod set of a PodGroup without subgroups, as pods may call it.
 DEFAULT_SUBGROUP = "default"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bough.model.podgroup import Preemptibility
+from bough.model.pod_group import Preemptibility
 from bough.model.problem import Problem, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from bough.model.podgroup import MemberPod, PodGroup, PriorityClass
+    from bough.model.pod_group import MemberPod, PodGroup, PriorityClass
 
 #: The priorities that an installation of KAI, and any cluster, brings along.
 BUILT_IN_PRIORITIES = {

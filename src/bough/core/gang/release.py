@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import msgspec
 
-from bough.core.gang.predicate import TreeCounts, stand
+from bough.core.gang.sufficiency import TreeCounts, stand
 from bough.core.gang.tree import Counts, GangNode, GangTree, Held, counts_of, pods_of
 from bough.model.gang import Pod
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bough.core.gang.findings import Findings
+from bough.core.gang.problem_list import Findings
 from bough.model.gang import NODE_LABEL, TopologyConstraint
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from bough.core.gang.outline import Outline
     from bough.model.cluster import Topology
-    from bough.model.podgroup import PodGroup
+    from bough.model.pod_group import PodGroup
     from bough.model.problem import FieldPath, Problem
 
 _CONSTRAINTS: FieldPath = ("spec", "topologyConstraints")

@@ -11,19 +11,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from bough.core.gang.findings import Findings
 from bough.core.gang.outline import DEFAULT_SUBGROUP, Entry, Form, Outline, find_parent, outline
+from bough.core.gang.problem_list import Findings
 from bough.core.gang.topology import check_constraints
 from bough.core.gang.tree import MAX_DEPTH
 from bough.model.gang import PodState
-from bough.model.podgroup import is_native, qualified
+from bough.model.pod_group import is_native, qualified
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
     from bough.model.cluster import Topology
     from bough.model.gang import Pod
-    from bough.model.podgroup import MemberPod, PodGroup, Templates
+    from bough.model.pod_group import MemberPod, PodGroup, Templates
     from bough.model.problem import Problem
 
 #: Where a pod says which PodGroup it belongs to, and which subgroup.

@@ -9,24 +9,24 @@ Modules in the order in which to read them:
 
 What is free
 
-- index: what is free on each node
+- node_index: what is free on each node
 - bits: sets of nodes as the bits of integers
 - node_flavors: which flavor the use of a node counts against
 - columns: resources as rows of integers
-- shapes: pods that ask for the same, and the nodes that cannot take them
-- matching: which nodes a pod may use at all
+- pod_shapes: pods that ask for the same, and the nodes that cannot take them
+- node_matching: which nodes a pod may use at all
 - magnitudes: nodes by the order of magnitude of what they have free
-- history: what happened to the nodes, for readers that keep something derived from them
-- choice: which node a pod gets
+- node_changes: what happened to the nodes, for readers that keep something derived from them
+- node_choice: which node a pod gets
 - domains: topologies as masks of nodes
 
 The search
 
-- parts: a demand of a gang, prepared for the search
+- demand_parts: a demand of a gang, prepared for the search
 - search: all or nothing, with backtracking
-- options: which domains are tried for a constraint, and in which order
+- domain_options: which domains are tried for a constraint, and in which order
 - pruning: what need not be tried, and when a search is not worth continuing
 - pod_bundles: pods that share one set of nodes
-- filling: the pods of a bundle onto nodes
-- neighbours: how near domains are to those that are in use
+- bundle_filling: the pods of a bundle onto nodes
+- near_domains: how near domains are to those that are in use
 """

@@ -13,12 +13,12 @@ import msgspec
 
 from bough.core.place.columns import Row
 from bough.core.place.domains import Topologies
-from bough.core.place.index import Index
+from bough.core.place.node_index import Index
 from bough.core.undo import UndoLog
 from bough.errors import Broken
 from bough.model.cluster import Node, Topology
 from bough.model.gang import Gang, Pod, PodState
-from bough.model.placement import PlacePolicy
+from bough.model.place_policy import PlacePolicy
 
 #: The name of a gang, and of one of its pods.
 PodKey = tuple[str, str]

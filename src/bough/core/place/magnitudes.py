@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bough.core.place.columns import CPU, MEMORY, Row
-from bough.core.place.history import Changes
+from bough.core.place.node_changes import Changes
 
 #: The columns with many different values.
 _COLUMNS = (CPU, MEMORY)

@@ -11,20 +11,20 @@ from itertools import groupby
 import msgspec
 
 from bough.core.gang.demand import Demand, growth, needed
-from bough.core.gang.predicate import is_sufficient
+from bough.core.gang.sufficiency import is_sufficient
 from bough.core.gang.tree import GangTree, Held, counts_of
-from bough.core.place.choice import Chooser, Spot
+from bough.core.place.bundle_filling import Taken
 from bough.core.place.cluster import Cluster, Hold, Holding
-from bough.core.place.filling import Taken
-from bough.core.place.parts import Compiler, Part, Run, leaf_part
+from bough.core.place.demand_parts import Compiler, Part, Run, leaf_part
+from bough.core.place.node_choice import Chooser, Spot
+from bough.core.place.pod_shapes import Shape, is_alike
 from bough.core.place.pruning import Layout
 from bough.core.place.result import GangPlacement, NoPlace, PlacedPod, Placement, Unresolved
 from bough.core.place.search import PlaceSearch
-from bough.core.place.shapes import Shape, is_alike
 from bough.core.undo import UndoLog
 from bough.model.cluster import Node, Topology
 from bough.model.gang import Pod
-from bough.model.placement import PlacePolicy
+from bough.model.place_policy import PlacePolicy
 
 
 class Placer(Cluster):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from bough.core.place.parts import Part, Run
-from bough.core.place.shapes import Shape
+from bough.core.place.demand_parts import Part, Run
+from bough.core.place.pod_shapes import Shape
 
 #: With more shapes than this in one leaf, not every selection of its pods is tried.
 MAXIMUM_SELECTED_SHAPES = 6

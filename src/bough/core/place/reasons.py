@@ -13,11 +13,11 @@ import msgspec
 from bough.core.gang.demand import Demand
 from bough.core.gang.tree import GangTree, Held
 from bough.core.place.bits import positions
-from bough.core.place.parts import Part, Zone
+from bough.core.place.demand_parts import Part, Zone
 from bough.core.place.placer import Placer
 from bough.core.place.pod_bundles import in_order
+from bough.core.place.pod_shapes import Shape
 from bough.core.place.result import NoPlace
-from bough.core.place.shapes import Shape
 from bough.model.shortage import (
     Cause,
     DomainRoom,

@@ -13,17 +13,17 @@ from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from bough.core.place.bits import mask_of
-from bough.core.place.choice import Chooser, Spot
-from bough.core.place.filling import Filler, Taken
-from bough.core.place.index import Index
-from bough.core.place.options import (
+from bough.core.place.bundle_filling import Filler, Taken
+from bough.core.place.demand_parts import Part
+from bough.core.place.domain_options import (
     Option,
     Spread,
     nearest_first,
     options,
     required_options,
 )
-from bough.core.place.parts import Part
+from bough.core.place.node_choice import Chooser, Spot
+from bough.core.place.node_index import Index
 from bough.core.place.pod_bundles import PodBundle, Wanted, contents, in_order, selections
 from bough.core.place.pruning import Kinds, Layout, hopeful
 

@@ -12,11 +12,11 @@ Modules in the order in which to read them:
 - fair_now: what each node could have if idle capacity were divided by weight, for people
 - division: what each of several nodes may have of what all ask for
 - fairness: the rules that follow: which node goes first, which gives back, and where that stops
-- fairshare: the fair share of every node of a tree
+- fair_share: the fair share of every node of a tree
 - reclaim: what a gang may reclaim from other queues where fair shares decide
-- runtimes: how long a running gang is safe from others
-- effects: what a change of the tree would do, before it is made
-- fairtree: queues with quota, limit and weight as nodes of the same tree; which take gangs
+- minimum_runtimes: how long a running gang is safe from others
+- change_effects: what a change of the tree would do, before it is made
+- fair_tree: queues with quota, limit and weight as nodes of the same tree; which take gangs
 - validation: which cohorts and queues may be declared
 - workload_rules: which flavors, local queues and workloads may be declared
 - references: whether declared objects fit together

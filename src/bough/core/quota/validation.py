@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from bough.core.names import name_fault, resource_fault
-from bough.model.admission import (
+from bough.model.admission_rules import (
     AdmissionRules,
     BorrowWithinCohort,
     FlavorSearch,

@@ -17,7 +17,7 @@ from bough.formats.kai.pod import (
     preemptibility_problem,
 )
 from bough.model.gang import NODE_LABEL, TopologyConstraint
-from bough.model.podgroup import PodGroup, TemplateName, Templates
+from bough.model.pod_group import PodGroup, TemplateName, Templates
 
 if TYPE_CHECKING:
     from bough.formats.kubernetes.metadata import Metadata

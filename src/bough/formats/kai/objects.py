@@ -11,13 +11,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from bough.formats.kai.kubernetes_pod_group import VERSION as NATIVE_VERSION
 from bough.formats.kai.kubernetes_pod_group import read_native_pod_group, read_native_workload
 from bough.formats.kai.pod import read_pod
-from bough.formats.kai.podgroup import read_pod_group, read_priority_class
+from bough.formats.kai.pod_group import read_pod_group, read_priority_class
 from bough.formats.kai.queue import read_queue, read_topology
 from bough.formats.kubernetes.metadata import Metadata, read_metadata
 from bough.formats.yaml.fields import Fields, Reading
 from bough.model.cluster import Topology
-from bough.model.fairqueue import FairQueue
-from bough.model.podgroup import MemberPod, PodGroup, PriorityClass, Templates, group_key, qualified
+from bough.model.fair_queue import FairQueue
+from bough.model.pod_group import (
+    MemberPod,
+    PodGroup,
+    PriorityClass,
+    Templates,
+    group_key,
+    qualified,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

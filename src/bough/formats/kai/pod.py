@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bough.formats.kubernetes.pods import NotHonoured, read_pod_spec, resources_of
 from bough.model.gang import Pod, PodState
-from bough.model.podgroup import (
+from bough.model.pod_group import (
     DEFAULT_NAMESPACE,
     MemberPod,
     Preemptibility,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from bough.formats.kai.podgroup import read_duration_s
+from bough.formats.kai.pod_group import read_duration_s
 from bough.model.cluster import Topology, TopologyLevel
-from bough.model.fairqueue import FairAmount, FairQueue
+from bough.model.fair_queue import FairAmount, FairQueue
 
 if TYPE_CHECKING:
     from bough.formats.kubernetes.metadata import Metadata

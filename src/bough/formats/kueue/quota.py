@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from bough.formats.kubernetes.pods import read_label_selector, read_taints, read_tolerations
-from bough.model.admission import (
+from bough.model.admission_rules import (
     AdmissionCheck,
     AdmissionMode,
     AdmissionRules,

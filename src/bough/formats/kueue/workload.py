@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bough.formats.kubernetes.pods import read_pod_template
 from bough.formats.kueue.quota import read_weight
-from bough.model.admission import StopPolicy
+from bough.model.admission_rules import StopPolicy
 from bough.model.workload import (
     Admission,
     Assignment,

@@ -13,7 +13,7 @@ from bough.model.words import write_amount
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from bough.model.admission import Preemption
+    from bough.model.admission_rules import Preemption
     from bough.model.organisation import Organisation
     from bough.model.quota import Cohort, FlavorQuotas, Queue, Quota, ResourceGroup
     from bough.model.workload import LocalQueue

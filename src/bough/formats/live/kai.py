@@ -21,7 +21,7 @@ from bough.formats.kai.kubernetes_pod_group import (
     native_pod_group,
 )
 from bough.formats.kai.pod import PREEMPTIBILITY_LABEL, preemptibility_problem
-from bough.formats.kai.podgroup import LAST_START_ANNOTATION
+from bough.formats.kai.pod_group import LAST_START_ANNOTATION
 from bough.formats.kai.queue import DEFAULT_PRIORITY, MEMORY_UNIT, bound
 from bough.formats.live.objects import (
     LiveAmount,
@@ -40,9 +40,9 @@ from bough.formats.live.pods import live_metadata, live_time_ms
 from bough.formats.yaml.quantity import parse_fraction
 from bough.formats.yaml.times import parse_duration_s
 from bough.model.cluster import Topology, TopologyLevel
-from bough.model.fairqueue import FairAmount, FairQueue
+from bough.model.fair_queue import FairAmount, FairQueue
 from bough.model.gang import TopologyConstraint
-from bough.model.podgroup import (
+from bough.model.pod_group import (
     PodGroup,
     Preemptibility,
     PriorityClass,

@@ -33,7 +33,7 @@ from bough.formats.live.objects import (
 from bough.formats.yaml.quantity import round_up_quantity
 from bough.formats.yaml.times import parse_time_ms
 from bough.model.cluster import Match, TaintEffect, Toleration
-from bough.model.podgroup import MemberPod
+from bough.model.pod_group import MemberPod
 from bough.model.problem import Severity, dotted
 from bough.model.workload import PodTemplate
 

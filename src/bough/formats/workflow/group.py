@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from bough.errors import Invalid
-from bough.formats.kai.podgroup import GANG_FIELDS, read_gang
+from bough.formats.kai.pod_group import GANG_FIELDS, read_gang
 from bough.formats.workflow.resources import Arrangement, NamedResources, arrange, unique_name
 from bough.formats.workflow.task import ReadTask, read_task
 from bough.formats.workflow.values import read_name
-from bough.model.podgroup import PodGroup, SubGroupSpec
+from bough.model.pod_group import PodGroup, SubGroupSpec
 from bough.model.workflow import GroupSpec, TaskSpec
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from bough.formats.workflow.values import folded, read_word, read_words
 from bough.formats.yaml.quantity import CPU
 from bough.model.cluster import Resources
 from bough.model.gang import TopologyConstraint
-from bough.model.podgroup import SubGroupSpec
+from bough.model.pod_group import SubGroupSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -25,7 +25,7 @@ from bough.formats.workflow.values import (
 from bough.formats.yaml.composer import LinedDict, LinedList, RepeatedKey, compose
 from bough.formats.yaml.documents import Document
 from bough.formats.yaml.fields import Enough, Fields, Reading, describe
-from bough.model.podgroup import PodGroup
+from bough.model.pod_group import PodGroup
 from bough.model.problem import FieldPath, Problem, Severity
 from bough.model.words import suggest
 from bough.model.workflow import GroupSpec, Predecessor, WorkflowSpec

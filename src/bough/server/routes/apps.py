@@ -21,7 +21,7 @@ from bough.control.workflows.apps import AppView
 from bough.errors import Invalid
 from bough.model.access import Action
 from bough.model.app import AppVersion
-from bough.server.declare import (
+from bough.server.route_declaration import (
     MAXIMUM_NUMBER,
     Limit,
     Offset,

@@ -10,7 +10,7 @@ from bough.api.configs import BackendTestAnswer, ConfigNote, PatchConfigs, PutCo
 from bough.control.config import backend_tests
 from bough.model.access import Action
 from bough.model.node_test import BackendTest
-from bough.server.declare import Visit, caller, route
+from bough.server.route_declaration import Visit, caller, route
 from bough.server.values import read_note
 
 _TESTS = "/api/configs/backend_test"

@@ -12,7 +12,7 @@ from bough.control.pools.cohorts import CohortChange
 from bough.control.pools.quota_effects import Debt
 from bough.model.access import Action
 from bough.model.pool import PoolCohort
-from bough.server.declare import Visit, caller, route
+from bough.server.route_declaration import Visit, caller, route
 
 _ALL = "/api/configs/cohort"
 _ONE = "/api/configs/cohort/{cohort:str}"

@@ -37,7 +37,7 @@ from bough.errors import NotFound
 from bough.model.access import Action
 from bough.model.pool import ResourceAssertion
 from bough.model.settings import ServiceSettings
-from bough.server.declare import Visit, caller, route
+from bough.server.route_declaration import Visit, caller, route
 from bough.server.values import read_note, time_text
 from bough.version import VERSION
 

@@ -25,9 +25,9 @@ from bough.control.workflows.pool_files import PoolFiles
 from bough.errors import Invalid
 from bough.model.access import Action
 from bough.model.pool_data import ContentPart, DataEntry
-from bough.server.declare import Limit, Offset, Visit, caller, route
 from bough.server.loop_view import LoopView
 from bough.server.permissions import Scope
+from bough.server.route_declaration import Limit, Offset, Visit, caller, route
 from bough.server.values import time_text
 
 _DATA = "/api/pool/{pool:str}/data"

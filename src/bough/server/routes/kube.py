@@ -1,4 +1,4 @@
-"""The tree of the pools as objects of another scheduler."""
+"""The tree of the pools as objects of another scheduler, and what others changed of these."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import Any
 
 from litestar.params import FromPath, FromQuery
 
-from bough.api.kube_answers import TreeExport
+from bough.api.kube_answers import ClusterDrift, DriftAnswer, RepairLine, TreeExport
 from bough.backends.kubernetes.kai.manifests import all_manifests
 from bough.backends.kubernetes.kai.wanted_objects import QUEUE, Owner, wanted_objects
 from bough.backends.kubernetes.names import SITE, label_value
-from bough.control.scheduling import tree_export
+from bough.control.scheduling import cluster_queues, tree_export
 from bough.errors import NotFound
 from bough.formats.kueue.write_quota import write_organisation
 from bough.model.access import Action
-from bough.server.declare import Visit, caller, route
+from bough.server.route_declaration import Visit, caller, route
+from bough.server.values import time_text
 
 _KAI, _KUEUE = "kai", "kueue"
 
@@ -32,6 +33,25 @@ def export_tree(
         identity, tree = tree_export.export_kueue(site, actor, namespace)
         return TreeExport(kueue_objects(identity, tree), list(tree.warnings))
     raise NotFound(f"There is no export for {system[:40]!r}; there is {_KUEUE} and {_KAI}.")
+
+
+@route("GET", "/api/kube/drift", Action.AUDIT_READ)
+def list_drift(request: Visit) -> DriftAnswer:
+    """Changes by others to the queues that Bough keeps in clusters, and what it cannot repair."""
+    site, actor = caller(request)
+    return DriftAnswer(
+        [
+            ClusterDrift(
+                each.backend,
+                list(each.troubles),
+                [
+                    RepairLine(time_text(one.at_ms), one.subject, one.message)
+                    for one in each.repairs
+                ],
+            )
+            for each in cluster_queues.list_drift(site, actor)
+        ]
+    )
 
 
 def kai_objects(site: str, found: tree_export.KaiTrees) -> list[dict[str, Any]]:
@@ -56,4 +76,4 @@ def kueue_objects(site: str, tree: tree_export.KueueTree) -> list[dict[str, Any]
     return objects
 
 
-HANDLERS = (export_tree,)
+HANDLERS = (export_tree, list_drift)

@@ -18,8 +18,8 @@ from bough.control.workflows.sessions import SessionTarget
 from bough.errors import Conflict, NotFound
 from bough.model.access import Action
 from bough.model.session import SessionKind, SessionRequest
-from bough.server.declare import Visit, caller, route
 from bough.server.permissions import Scope
+from bough.server.route_declaration import Visit, caller, route
 from bough.server.serve_session import accept, check_upgrade, serve
 from bough.server.sessions import Offer
 from bough.websocket.peer import Peer

@@ -21,7 +21,7 @@ from bough.api.nodes import (
 from bough.control.nodes import node_cordon, node_list
 from bough.control.nodes.node_list import Amounts, NodeView
 from bough.model.access import Action
-from bough.server.declare import Visit, caller, route
+from bough.server.route_declaration import Visit, caller, route
 from bough.server.values import cores, gibibytes
 
 _NODE = "/api/node/{node:str}"

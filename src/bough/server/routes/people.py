@@ -28,7 +28,7 @@ from bough.api.people import (
 from bough.control.people import tokens, users
 from bough.control.people.users import UserView
 from bough.model.access import Action, Token, User
-from bough.server.declare import Limit, Position, Visit, caller, json_text, route
+from bough.server.route_declaration import Limit, Position, Visit, caller, json_text, route
 from bough.server.values import expiry_text, read_date_ms, time_text
 
 _USER = "/api/auth/user/{user:str}"

@@ -26,8 +26,7 @@ from bough.control.pools import pools, quotas
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.access import Action
 from bough.model.pool import Platform, Pool
-from bough.server.declare import Visit, caller, route
-from bough.server.kept_answers import keep_until_change
+from bough.server.answer_cache import keep_until_change
 from bough.server.loop_view import LoopView
 from bough.server.permissions import Scope
 from bough.server.pool_documents import (
@@ -39,6 +38,7 @@ from bough.server.pool_documents import (
     resource_usage,
     show_pool,
 )
+from bough.server.route_declaration import Visit, caller, route
 from bough.server.values import read_note
 
 _PLATFORM = "/api/configs/pool/{pool:str}/platform/{platform:str}"

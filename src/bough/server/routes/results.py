@@ -12,9 +12,9 @@ from litestar.params import FromPath, FromQuery
 from bough.api.results import ResultFile, ResultPage, ResultPart
 from bough.control.workflows.results import TaskResults
 from bough.model.access import Action
-from bough.server.declare import Limit, Offset, Visit, caller, route
 from bough.server.loop_view import LoopView
 from bough.server.permissions import Scope
+from bough.server.route_declaration import Limit, Offset, Visit, caller, route
 from bough.server.values import time_text
 
 _RESULTS = "/api/workflow/{workflow:str}/results"

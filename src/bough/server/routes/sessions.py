@@ -20,8 +20,8 @@ from bough.control.workflows import sessions as use_case
 from bough.errors import Invalid
 from bough.model.access import Action
 from bough.model.session import SessionKind, SessionRequest
-from bough.server.declare import Declared, Handler, Visit, caller, route
 from bough.server.permissions import Scope
+from bough.server.route_declaration import Declared, Handler, Visit, caller, route
 from bough.server.serve_session import check_upgrade, hand_over, serve
 from bough.server.sessions import Sessions
 from bough.version import VERSION

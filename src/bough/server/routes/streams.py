@@ -17,14 +17,14 @@ from litestar.response import Stream
 from bough.api.common import LOG_NOT_KEPT, STREAM_STOPPED
 from bough.control.workflows import query
 from bough.control.workflows.logs import LogEntry, LogReader, LogSelection
-from bough.control.workflows.whereabouts import place_of
+from bough.control.workflows.output_locations import place_of
 from bough.errors import BoughError, Unavailable
 from bough.model.access import Action
 from bough.server.concurrency_limits import at_end, count_stream
-from bough.server.declare import OptionalNumber, Visit, caller, text_route
 from bough.server.event_lines import EventLine, EventLines, one_line
 from bough.server.loop_view import LoopView
 from bough.server.permissions import Scope
+from bough.server.route_declaration import OptionalNumber, Visit, caller, text_route
 from bough.server.stream_access import StreamAccess
 from bough.server.values import moment_text
 

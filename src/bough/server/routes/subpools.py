@@ -10,10 +10,10 @@ from bough.api.configs import ConfigHistory
 from bough.api.pools import CreateSubpool, PoolDocument, SubpoolAnswer, SubpoolList
 from bough.control.pools import subpools
 from bough.model.access import Action
-from bough.server.declare import Visit, caller, route
-from bough.server.documents import config_revision
 from bough.server.permissions import Scope
 from bough.server.pool_documents import show_pool, subpool_answer
+from bough.server.route_declaration import Visit, caller, route
+from bough.server.workflow_documents import config_revision
 
 _ALL = "/api/configs/pool/{pool:str}/subpool"
 _ONE = "/api/configs/pool/{pool:str}/subpool/{subpool:str}"

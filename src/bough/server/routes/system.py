@@ -14,15 +14,15 @@ from litestar.response import Stream
 from bough.api.common import Json
 from bough.api.system import EventLine, HealthAnswer, ServerKeyAnswer, VersionAnswer
 from bough.control.nodes import node_list
-from bough.control.records import history
+from bough.control.records import change_history
 from bough.control.records.event_stream import follow
 from bough.errors import BoughError, Invalid, Unavailable
 from bough.model.access import Action
-from bough.model.record import StoredEvent
+from bough.model.change_record import StoredEvent
 from bough.server.client_versions import newest_version
 from bough.server.concurrency_limits import count_stream
-from bough.server.declare import MAXIMUM_NUMBER, OptionalNumber, Visit, caller, route
 from bough.server.loop_view import LoopView
+from bough.server.route_declaration import MAXIMUM_NUMBER, OptionalNumber, Visit, caller, route
 from bough.server.server_key import ServerKey
 from bough.server.stream_access import StreamAccess
 from bough.server.values import time_text
@@ -70,7 +70,7 @@ def health(request: Visit) -> HealthAnswer:
     """Whether the server and its database answer; `reasons` lists what does not work."""
     site, _ = caller(request)
     engine: LoopView = request.app.state.engine
-    history.last_event(site)
+    change_history.last_event(site)
     if engine.stopping.is_set():
         raise Unavailable("The scheduler does not run.")
     reasons = [*filter(None, [engine.fault]), *request.app.state.faults()]
@@ -97,7 +97,8 @@ def openapi(request: Visit) -> Response[bytes]:
     # It never changes, and takes a fifth of a second to put together.
     if "description" not in state:
         described = request.app.openapi_schema.to_schema()
-        state.description = msgspec.json.encode({k: _one_of(v) for k, v in described.items()})
+        plain = {name: _one_of(part) for name, part in described.items()}
+        state.description = msgspec.json.encode(plain)
     return Response(state.description, media_type=MediaType.JSON)
 
 
@@ -112,7 +113,7 @@ async def events(request: Visit, after: OptionalNumber = None) -> Stream:
         after = int(sent)
     site, _ = caller(request)
     count_stream(request)
-    begin = await to_thread.run_sync(history.last_event, site) if after is None else after
+    begin = await to_thread.run_sync(change_history.last_event, site) if after is None else after
     return Stream(
         _events(request, begin),
         media_type="text/event-stream",

@@ -9,9 +9,9 @@ from bough.control.workflows import query, task_list
 from bough.control.workflows.task_list import Held, TaskFilter, TaskRow
 from bough.model.access import Action
 from bough.model.workflow import Priority, TaskStatus
-from bough.server.declare import Offset, Visit, WorkLimit, caller, route
-from bough.server.kept_answers import keep_until_change
+from bough.server.answer_cache import keep_until_change
 from bough.server.permissions import Scope
+from bough.server.route_declaration import Offset, Visit, WorkLimit, caller, route
 from bough.server.values import chosen_pools, read_time_ms, time_text
 
 _GIB = 2**30

@@ -8,7 +8,7 @@ from bough.api.nodes import UsageLine, UsageReport
 from bough.control.records import usage
 from bough.control.records.usage import By, GpuHours
 from bough.model.access import Action
-from bough.server.declare import Visit, caller, route
+from bough.server.route_declaration import Visit, caller, route
 from bough.server.values import read_moment_ms, time_text
 
 

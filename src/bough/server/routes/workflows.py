@@ -36,18 +36,26 @@ from bough.errors import Invalid
 from bough.model.access import Action
 from bough.model.words import write_amount
 from bough.model.workflow import Priority, WorkflowStatus
+from bough.server.answer_cache import keep_until_change
 from bough.server.awaited_submissions import AwaitedSubmissions
-from bough.server.declare import Limit, Offset, OptionalNumber, Visit, WorkLimit, caller, route
-from bough.server.documents import (
+from bough.server.permissions import Scope
+from bough.server.route_declaration import (
+    Limit,
+    Offset,
+    OptionalNumber,
+    Visit,
+    WorkLimit,
+    caller,
+    route,
+)
+from bough.server.values import chosen_pools, read_pairs, read_time_ms, time_text
+from bough.server.workflow_documents import (
     Links,
     array_document,
     preemption_lines,
     workflow_document,
     workflow_line,
 )
-from bough.server.kept_answers import keep_until_change
-from bough.server.permissions import Scope
-from bough.server.values import chosen_pools, read_pairs, read_time_ms, time_text
 
 VALIDATED = "Workflow validation succeeded."
 #: Submissions of one user at a time: templates may take long, and other users wait for theirs.

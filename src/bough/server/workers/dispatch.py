@@ -15,8 +15,15 @@ from collections import deque
 from time import monotonic
 
 from bough.server.connections import ACCEPTED_AT_ONCE, ALL, BACKLOG
-from bough.server.workers.hands import ForSession, NewConnection, Taken, drop, give, receive
-from bough.server.workers.shared_tally import SharedTally
+from bough.server.workers.passed_connections import (
+    ForSession,
+    NewConnection,
+    Taken,
+    drop,
+    give,
+    receive,
+)
+from bough.server.workers.shared_counts import SharedTally
 
 LOG = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from bough.control.pools.standings import Standings
-from bough.control.scheduling.questions import Answers, Question
+from bough.control.scheduling.plan_questions import Answers, Question
 from bough.errors import Busy
 from bough.model.backend import TaskFiles
 from bough.server.loop_messages import Answered, Ask, AskStandings, Stand

@@ -16,11 +16,11 @@ from bough.control.clock import SteadyClock
 from bough.server.loop_watch import LoopWatch
 from bough.server.process_line import write_settings
 from bough.server.settings import Settings
-from bough.server.workers.desk import Desk
 from bough.server.workers.dispatch import Dispatcher
 from bough.server.workers.messages import BeginWorker, Standing
-from bough.server.workers.shared_tally import SharedTally, make_memory
-from bough.server.workers.watch import Shared, WorkerWatch
+from bough.server.workers.shared_counts import SharedTally, make_memory
+from bough.server.workers.worker_requests import Desk
+from bough.server.workers.worker_watch import Shared, WorkerWatch
 
 #: How often to look whether the loop is as workers were told.
 _LOOK_S = 0.2

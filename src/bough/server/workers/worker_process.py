@@ -1,7 +1,7 @@
 """The process of a worker: answers the requests of the connections that it is given.
 
-`bough serve --workers` starts it (`workers.watch`). It ends when told to, and at once when the
-server is gone, however that ended.
+`bough serve --workers` starts it (`workers.worker_watch`). It ends when told to, and at once when
+the server is gone, however that ended.
 """
 
 from __future__ import annotations
@@ -25,19 +25,26 @@ from bough.errors import BoughError
 from bough.server.application import make_application
 from bough.server.authenticator import Authenticator
 from bough.server.backend_file import has_local
+from bough.server.backend_hosts import go_first, task_files
 from bough.server.concurrency_limits import part_of, share_limits
 from bough.server.connections import ACCEPTED_AT_ONCE, Bounds, OpenConnections
 from bough.server.disk_space import DiskSpace
-from bough.server.hosting import go_first, task_files
 from bough.server.http_server import HttpServer, find_bounds
 from bough.server.process_line import Failed, Line, read_settings
 from bough.server.process_start import end_with, log_to_standard_error, make_site
 from bough.server.server_key import ServerKey
 from bough.server.settings import Settings
-from bough.server.workers.hands import ForSession, NewConnection, Taken, drop, give, receive
 from bough.server.workers.messages import TO_WORKER, Beat, BeginWorker, WorkerReady
+from bough.server.workers.passed_connections import (
+    ForSession,
+    NewConnection,
+    Taken,
+    drop,
+    give,
+    receive,
+)
 from bough.server.workers.server_link import DistantLoop, DistantTurns, ServerLink
-from bough.server.workers.shared_tally import SharedTally
+from bough.server.workers.shared_counts import SharedTally
 from bough.server.workers.worker_sessions import WorkerSessions
 from bough.store import Store
 

@@ -20,6 +20,7 @@ from anyio import to_thread
 from bough.control.workflows.sessions import SessionTarget
 from bough.errors import NotFound
 from bough.model.session import SessionConnection, SessionKind, SessionRequest
+from bough.server.bounded_counts import Tally
 from bough.server.sessions import (
     ANNOUNCED_S,
     UNKNOWN_KEY,
@@ -28,8 +29,6 @@ from bough.server.sessions import (
     Offer,
     Sessions,
 )
-from bough.server.tally import Tally
-from bough.server.workers.hands import ForSession, give
 from bough.server.workers.messages import (
     FindSession,
     MakeOffer,
@@ -41,6 +40,7 @@ from bough.server.workers.messages import (
     TakeOffer,
     Whereabouts,
 )
+from bough.server.workers.passed_connections import ForSession, give
 from bough.server.workers.server_link import ServerLink
 
 #: How long the server may take to answer, and how often it is asked for a key.

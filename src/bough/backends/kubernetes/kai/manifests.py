@@ -14,7 +14,7 @@ from bough.backends.kubernetes.kai.kai_objects import (
     KaiTopology,
     PriorityClass,
 )
-from bough.backends.kubernetes.kai.queue_changes import WRITTEN, KaiObject, digest_of
+from bough.backends.kubernetes.kai.object_changes import WRITTEN, KaiObject, digest_of
 from bough.backends.kubernetes.kai.wanted_objects import WantedObjects
 from bough.kube.objects import Kind
 

@@ -17,7 +17,7 @@ from bough.backends.kubernetes.kai.kai_objects import (
     USING_POD_GROUPS,
 )
 from bough.backends.kubernetes.kai.manifests import KINDS, new_manifest, patch_of
-from bough.backends.kubernetes.kai.queue_changes import (
+from bough.backends.kubernetes.kai.object_changes import (
     NOTHING_USED,
     Change,
     FoundObjects,

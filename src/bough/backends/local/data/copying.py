@@ -17,8 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.command import Copy
-from bough.backends.local.data.matching import matching
+from bough.backends.local.data.file_name_patterns import matching
 from bough.backends.local.data.paths import made, make_below, open_below, opened, shown
 from bough.backends.local.data.removal import remove_from
 from bough.backends.local.data.walking import (
@@ -30,7 +29,8 @@ from bough.backends.local.data.walking import (
     Walk,
 )
 from bough.backends.local.errors import CopyFailed
-from bough.disk import sync_file_system
+from bough.backends.local.task_command import Copy
+from bough.durable_files import sync_file_system
 
 _CHUNK = 2**24
 _NAMELESS = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC

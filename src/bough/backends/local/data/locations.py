@@ -7,7 +7,8 @@ URLs of object stores stand for folders here only in workflows that an earlier v
 `s3://bucket/path` and every other scheme is `pools/<pool>/<scheme>/<bucket>/<path>` in the folder
 of the backend, with pools by their identities. A still earlier version kept
 `data/<scheme>/<bucket>/<path>` for all pools: that is read where a pool has nothing of its own in
-the same place, and no longer written. All other workflows use the store itself (`store_trees`).
+the same place, and no longer written. All other workflows use the store itself
+(`object_store_copying`).
 `file:///path` is a path of this machine, only below the folders that an option names; every user
 who can submit can read and write there.
 """

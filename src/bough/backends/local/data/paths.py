@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from bough.backends.local.command import UserAccount
+from bough.backends.local.task_command import UserAccount
 
 LONGEST_PART = 255
 LONGEST_PATH = 1_024

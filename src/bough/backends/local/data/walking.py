@@ -8,8 +8,8 @@ import stat
 
 import msgspec
 
-from bough.backends.local.command import CopyLimits
 from bough.backends.local.errors import CopyFailed
+from bough.backends.local.task_command import CopyLimits
 
 #: Prefix of files that are being written; these are never copied.
 UNFINISHED = ".bough-part-"

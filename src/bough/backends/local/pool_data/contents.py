@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bough.disk import sync_file_system
+from bough.durable_files import sync_file_system
 from bough.errors import Invalid
 
 _CHUNK = 1 << 20

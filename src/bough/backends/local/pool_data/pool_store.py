@@ -28,7 +28,7 @@ from bough.backends.local.pool_data.pool_folder import (
     shown_size,
 )
 from bough.backends.local.pool_data.spare_file import Reserve, room_at
-from bough.disk import write_whole
+from bough.durable_files import write_whole
 from bough.errors import Conflict, Invalid, Unavailable
 from bough.model.pool_data import (
     KEEP_S,

@@ -12,10 +12,10 @@ import pwd
 import stat
 from pathlib import Path
 
-from bough.backends.local.command import SandboxKind, UserAccount
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox.executing import find_program
+from bough.backends.local.task_command import SandboxKind, UserAccount
 from bough.errors import Invalid, Unavailable
 
 #: Groups that may use GPUs on some machines.

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.command import Mount, TaskCommand, TaskLimits, UserAccount
 from bough.backends.local.data.paths import shown, write_new
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import RUNNER_VARIABLES, SEARCH_PATH
 from bough.backends.local.preparation.layout import SEEN_TEMPORARY, TaskLayout
 from bough.backends.local.sandbox.limits import most_processes
+from bough.backends.local.task_command import Mount, TaskCommand, TaskLimits, UserAccount
 from bough.model.task_template import TaskTemplate
 
 _VARIABLES = "environment"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from bough.backends.local.command import Mount, UserAccount
 from bough.backends.local.data.paths import make_below, opened, shown, split_path, write_new
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.preparation.layout import Surroundings, TaskLayout
+from bough.backends.local.task_command import Mount, UserAccount
 from bough.model.task_template import CredentialUse
 
 _MODE = 0o400

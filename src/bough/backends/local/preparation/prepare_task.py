@@ -14,15 +14,6 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.command import (
-    DeviceRules,
-    Mount,
-    Sandbox,
-    SandboxKind,
-    TaskCommand,
-    TaskLimits,
-    UserAccount,
-)
 from bough.backends.local.data.paths import make_below, opened, real_path, shown, write_new
 from bough.backends.local.data.removal import remove_from
 from bough.backends.local.errors import Unstartable
@@ -48,6 +39,15 @@ from bough.backends.local.preparation.layout import (
 from bough.backends.local.preparation.transfers import Transfers, checkpointed
 from bough.backends.local.sandbox.devices import plan_devices
 from bough.backends.local.sandbox.sandbox import enters_images
+from bough.backends.local.task_command import (
+    DeviceRules,
+    Mount,
+    Sandbox,
+    SandboxKind,
+    TaskCommand,
+    TaskLimits,
+    UserAccount,
+)
 from bough.backends.placeholders import Meaning
 from bough.model.backend import Launch
 from bough.model.task_template import FileSpec, TaskTemplate

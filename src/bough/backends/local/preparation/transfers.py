@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.command import Copy, Mount, PoolPlace, StorePlace, UserAccount
 from bough.backends.local.data.locations import results_folder, url_folder
 from bough.backends.local.data.paths import is_folder, shown
 from bough.backends.local.errors import Unstartable
@@ -18,6 +17,7 @@ from bough.backends.local.options import LocalOptions
 from bough.backends.local.pool_data.pool_folder import space_folder
 from bough.backends.local.preparation.accounts import can_read
 from bough.backends.local.preparation.layout import Surroundings, TaskLayout
+from bough.backends.local.task_command import Copy, Mount, PoolPlace, StorePlace, UserAccount
 from bough.model.object_store import (
     find_endpoint,
     is_store_url,

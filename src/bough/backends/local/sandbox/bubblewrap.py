@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bough.backends.local.command import Sandbox, TaskCommand
 from bough.backends.local.data.paths import shown
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.sandbox.devices import ACCELERATORS
 from bough.backends.local.sandbox.executing import find_program
 from bough.backends.local.sandbox.root_filesystem import OWN, find_resolver, find_running
+from bough.backends.local.task_command import Sandbox, TaskCommand
 
 PROGRAM = "bwrap"
 _RESTORE = ("/usr/bin/env", "--default-signal", "--")

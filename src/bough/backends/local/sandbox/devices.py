@@ -15,8 +15,8 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bough.backends.local.command import DeviceRules
 from bough.backends.local.sandbox.syscalls import make_system_call
+from bough.backends.local.task_command import DeviceRules
 
 #: GPUs, other accelerators, and fast networks between them.
 ACCELERATORS = ("accel", "dri", "gdrdrv", "infiniband", "kfd", "nvidia", "vfio")

@@ -22,7 +22,6 @@ from urllib.parse import unquote
 
 import msgspec
 
-from bough.backends.local.command import DeviceRules, TaskLimits
 from bough.backends.local.data.locations import safe_name
 from bough.backends.local.errors import TOO_LITTLE_MEMORY, Unstartable
 from bough.backends.local.options import LocalOptions
@@ -36,6 +35,7 @@ from bough.backends.local.sandbox.cgroups import (
     find_hierarchies,
 )
 from bough.backends.local.sandbox.devices import apply_rules
+from bough.backends.local.task_command import DeviceRules, TaskLimits
 
 _PREFIX = "task-"
 #: The group that holds its processes. A task in a namespace can mount its own group and write to

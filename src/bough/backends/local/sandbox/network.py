@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from bough.backends.local.command import SandboxKind
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import TaskNetwork
 from bough.backends.local.sandbox import netlink, syscalls
 from bough.backends.local.sandbox.executing import find_program
+from bough.backends.local.task_command import SandboxKind
 
 _SLIRP = "slirp4netns"
 _DEVICE = "tap0"

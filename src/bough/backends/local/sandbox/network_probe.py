@@ -11,7 +11,6 @@ import sys
 
 import msgspec
 
-from bough.backends.local.command import SandboxKind
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions, TaskNetwork
 from bough.backends.local.sandbox.network import (
@@ -21,6 +20,7 @@ from bough.backends.local.sandbox.network import (
     open_way_out,
     plan_network,
 )
+from bough.backends.local.task_command import SandboxKind
 from bough.errors import BoughError, Invalid
 
 _TIMEOUT_S = 30

@@ -14,13 +14,13 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from bough.backends.local.command import Mount, Sandbox, SandboxKind
 from bough.backends.local.data.paths import make_below, open_below, real_path
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.sandbox import syscalls
 from bough.backends.local.sandbox.devices import ACCELERATORS
-from bough.backends.local.sandbox.image_files import add_missing
+from bough.backends.local.sandbox.etc_files import add_missing
 from bough.backends.local.sandbox.syscalls import read_mounts
+from bough.backends.local.task_command import Mount, Sandbox, SandboxKind
 
 #: Top-level folders that are not the machine's.
 OWN = frozenset({"dev", "proc", "run", "tmp"})

@@ -20,7 +20,6 @@ import signal
 from collections.abc import Callable
 from typing import NoReturn
 
-from bough.backends.local.command import Sandbox, SandboxKind, TaskCommand, UserAccount
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox import syscalls
@@ -29,6 +28,7 @@ from bough.backends.local.sandbox.executing import spawn
 from bough.backends.local.sandbox.init_process import hold_signals, release_signals, watch
 from bough.backends.local.sandbox.network import Namespaces
 from bough.backends.local.sandbox.root_filesystem import lay_out, move_in
+from bough.backends.local.task_command import Sandbox, SandboxKind, TaskCommand, UserAccount
 
 #: What a task that runs as root keeps: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID
 #: and NET_BIND_SERVICE.

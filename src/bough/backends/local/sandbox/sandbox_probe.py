@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 
-from bough.backends.local.command import Mount, Sandbox, SandboxKind, TaskCommand
 from bough.backends.local.errors import Unstartable
 from bough.backends.local.sandbox.sandbox import (
     begins_namespace,
@@ -23,6 +22,7 @@ from bough.backends.local.sandbox.sandbox import (
     fork_first,
     read_status,
 )
+from bough.backends.local.task_command import Mount, Sandbox, SandboxKind, TaskCommand
 
 _TIMEOUT_S = 30
 #: A top-level folder that no machine has.

@@ -10,13 +10,13 @@ permission was revoked, or because the server ends), and with the task. The supe
 left of it.
 
     opening          the server's side: opens a session, and talks to it
-    door             the supervisor's side: accepts sessions, and ends what is left of them
+    session_socket   the supervisor's side: accepts sessions, and ends what is left of them
     session_process  a session from its request to its end
     exec_relay       a command with a terminal or with pipes, and its client
     port_relay       connections and datagrams to a port, and their client
     rsync_daemon     rsync in the task
     log_relay        lines for the log of the task, and their client
     task_process     starts a command in a running task
-    joining          enters the namespaces of a running task
+    task_namespaces  enters the namespaces of a running task
     session_group    the control group of a session, below that of its task
 """

@@ -31,8 +31,8 @@ from bough.websocket.channels import (
     read_size,
 )
 from bough.websocket.frames import GOING_AWAY, PROTOCOL_FAULT, Piece
-from bough.websocket.outgoing import Outgoing
 from bough.websocket.peer import Peer
+from bough.websocket.pending_writes import Outgoing
 from bough.websocket.relay import READ, WRITE
 
 #: The signals that can be sent to the command.

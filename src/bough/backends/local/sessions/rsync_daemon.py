@@ -10,7 +10,7 @@ import os
 import socket
 
 from bough.backends.local.preparation.layout import SEEN_OUTPUT, SEEN_TEMPORARY
-from bough.backends.local.sessions.joining import RunningTask
+from bough.backends.local.sessions.task_namespaces import RunningTask
 from bough.backends.local.sessions.task_process import CommandInTask
 
 PROGRAM = "rsync"

@@ -21,16 +21,16 @@ from bough.backends.local.options import SEARCH_PATH
 from bough.backends.local.sandbox.executing import find_program, reset_signals
 from bough.backends.local.sandbox.syscalls import die_with_parent
 from bough.backends.local.sessions.exec_relay import ExecRelay
-from bough.backends.local.sessions.joining import (
+from bough.backends.local.sessions.log_relay import LogPipes, LogRelay
+from bough.backends.local.sessions.port_relay import Control, Datagrams, connect
+from bough.backends.local.sessions.rsync_daemon import PROGRAM, rsync_command
+from bough.backends.local.sessions.session_group import SessionGroup
+from bough.backends.local.sessions.task_namespaces import (
     RunningTask,
     find_inner,
     join_network,
     shares_network,
 )
-from bough.backends.local.sessions.log_relay import LogPipes, LogRelay
-from bough.backends.local.sessions.port_relay import Control, Datagrams, connect
-from bough.backends.local.sessions.rsync_daemon import PROGRAM, rsync_command
-from bough.backends.local.sessions.session_group import SessionGroup
 from bough.backends.local.sessions.task_process import TaskProcess, start
 from bough.model.session import (
     SessionConnection,

@@ -23,8 +23,8 @@ from bough.backends.local.errors import Unstartable
 from bough.backends.local.sandbox.executing import execute, prefer_to_be_killed, reset_signals
 from bough.backends.local.sandbox.sandbox import give_up_rights
 from bough.backends.local.sandbox.syscalls import die_with_parent
-from bough.backends.local.sessions.joining import RunningTask, join_all
 from bough.backends.local.sessions.session_group import SessionGroup
+from bough.backends.local.sessions.task_namespaces import RunningTask, join_all
 from bough.errors import BoughError
 
 #: What the intermediate process reports before the command starts.

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from bough.backends.local.attempt_folder import AttemptFolder, folders_at
-from bough.backends.local.command import Copy
 from bough.backends.local.data.copying import copy_files, is_empty_move
 from bough.backends.local.data.removal import remove
 from bough.backends.local.errors import NoRoom, lacks_room
 from bough.backends.local.preparation.prepare_task import Place, clean_up, prepare
 from bough.backends.local.supervisor.instructions import Setup
 from bough.backends.local.supervisor.supervised_task import SupervisedTask
+from bough.backends.local.task_command import Copy
 from bough.errors import BoughError
 
 _COMMAND_S = 60
@@ -51,7 +51,7 @@ def load_stores(tasks: Iterable[SupervisedTask]) -> None:
     """Load what copies from and to object stores, if tasks have any, for all forks from now on."""
     specs = (task.order.launch.spec for task in tasks)
     if any(each is not None and each.opens_stores for each in specs):
-        import bough.backends.local.data.store_trees  # noqa: F401, PLC0415
+        import bough.backends.local.data.object_store_copying  # noqa: F401, PLC0415
 
 
 def copy_all(copies: Iterable[Copy], before: Sequence[str] = ()) -> bytes:
@@ -135,7 +135,7 @@ def _copy(copy: Copy, *, durably: bool = False) -> None:
 
 
 def _copy_pool_data(copy: Copy) -> None:
-    from bough.backends.local.pool_data.trees import fetch_tree, store_tree  # noqa: PLC0415
+    from bough.backends.local.pool_data.folder_copying import fetch_tree, store_tree  # noqa: PLC0415
 
     if copy.from_pool is not None:
         fetch_tree(copy, copy.from_pool)
@@ -144,7 +144,7 @@ def _copy_pool_data(copy: Copy) -> None:
 
 
 def _copy_objects(copy: Copy) -> None:
-    from bough.backends.local.data.store_trees import (  # noqa: PLC0415
+    from bough.backends.local.data.object_store_copying import (  # noqa: PLC0415
         fetch_from_store,
         send_to_store,
     )

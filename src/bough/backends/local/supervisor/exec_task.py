@@ -15,7 +15,6 @@ import stat
 from functools import partial
 from typing import NamedTuple
 
-from bough.backends.local.command import SandboxKind, TaskCommand
 from bough.backends.local.errors import lacks_room
 from bough.backends.local.sandbox.cgroups import PIDS
 from bough.backends.local.sandbox.executing import (
@@ -35,6 +34,7 @@ from bough.backends.local.sandbox.sandbox import (
 )
 from bough.backends.local.sandbox.syscalls import die_with_parent
 from bough.backends.local.supervisor.ptrace import learn_senders
+from bough.backends.local.task_command import SandboxKind, TaskCommand
 from bough.errors import BoughError
 
 READY, GO, FAILED, NO_ROOM = b"R", b"G", b"E", b"0"

@@ -26,7 +26,6 @@ import time
 import msgspec
 
 from bough.backends.local.attempt_folder import Folders
-from bough.backends.local.command import SandboxKind
 from bough.backends.local.sandbox.executing import CHANGED_SIGNALS
 from bough.backends.local.supervisor.group_network import connect_into
 from bough.backends.local.supervisor.instructions import (
@@ -43,6 +42,7 @@ from bough.backends.local.supervisor.supervisor_process import (
     WAITING,
     be_supervisor,
 )
+from bough.backends.local.task_command import SandboxKind
 from bough.errors import BoughError
 
 _READ_BYTES = 65_536

@@ -29,7 +29,7 @@ from bough.backends.local.sandbox.network import (
     open_way_out,
 )
 from bough.backends.local.supervisor.processes import find_process, start_of
-from bough.disk import write_whole
+from bough.durable_files import write_whole
 from bough.errors import Unavailable
 
 #: How often a way out is made again, so that a broken one is not made for ever.

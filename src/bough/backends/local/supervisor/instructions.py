@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from bough.backends.local.command import SandboxKind
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.order_lease import OrderLease
 from bough.backends.local.sandbox.limits import CgroupSetup
 from bough.backends.local.sandbox.network import NetworkSetup
 from bough.backends.local.supervisor.group_network import GroupAddress
+from bough.backends.local.task_command import SandboxKind
 from bough.model.backend import Launch
 
 #: Lines that ask for a connection begin with it; others ask for a supervisor.

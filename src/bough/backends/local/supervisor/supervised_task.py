@@ -22,22 +22,22 @@ from bough.backends.local.attempt_state import (
     Begun,
     StopRequest,
 )
-from bough.backends.local.command import Copy, TaskCommand, TaskLimits
-from bough.backends.local.data.measuring import DiskWatch
+from bough.backends.local.data.disk_usage import DiskWatch
 from bough.backends.local.order_lease import since_boot_ms
 from bough.backends.local.sandbox.init_process import NOTICE
 from bough.backends.local.sandbox.limits import Cgroup, make_group
 from bough.backends.local.sandbox.network import Namespaces
 from bough.backends.local.sandbox.sandbox import read_status
-from bough.backends.local.sessions.door import SessionDoor
-from bough.backends.local.sessions.joining import RunningTask
+from bough.backends.local.sessions.session_socket import SessionDoor
+from bough.backends.local.sessions.task_namespaces import RunningTask
 from bough.backends.local.supervisor.exec_task import can_be_held, fork_task
 from bough.backends.local.supervisor.forked_work import ForkedWork
 from bough.backends.local.supervisor.instructions import StartOrder
 from bough.backends.local.supervisor.processes import find_process, is_left
 from bough.backends.local.supervisor.ptrace import release, seize
+from bough.backends.local.task_command import Copy, TaskCommand, TaskLimits
 from bough.backends.logs.log_writer import ERROR, OUT, LineCutter, LogWriter
-from bough.disk import write_whole
+from bough.durable_files import write_whole
 from bough.model.backend import Sight
 from bough.model.words import write_bytes
 from bough.model.workflow import ExitCode

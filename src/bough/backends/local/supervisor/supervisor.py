@@ -15,7 +15,6 @@ from functools import partial
 import msgspec
 
 from bough.backends.local.attempt_folder import AttemptFolder, folders_at
-from bough.backends.local.command import TaskCommand
 from bough.backends.local.data.copying import is_empty_move
 from bough.backends.local.errors import TOO_LITTLE_MEMORY, Unstartable, lacks_room
 from bough.backends.local.sandbox.limits import plan_group
@@ -37,6 +36,7 @@ from bough.backends.local.supervisor.instructions import Setup
 from bough.backends.local.supervisor.processes import kill_left
 from bough.backends.local.supervisor.ptrace import EXECUTED, go_on, receive
 from bough.backends.local.supervisor.supervised_task import ALIVE, Phase, SupervisedTask
+from bough.backends.local.task_command import TaskCommand
 from bough.errors import BoughError
 from bough.model.backend import Sight
 
