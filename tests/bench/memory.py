@@ -14,10 +14,10 @@ import time
 from itertools import count
 from pathlib import Path
 
-from bough.backends.local.supervisor.processes import descendants
 from bough.client import Client
 from tests.api.served import Served
 from tests.bench.report import Report
+from tests.crash.server import children
 
 FEW, MANY = 1_000, 100_000
 CLIENTS = 8
@@ -60,9 +60,8 @@ def run(report: Report) -> None:
 
 
 def memory_mib(pid: int) -> float:
-    """What a process and all below it take."""
-    pids = [pid, *(each.pid for each in descendants(pid) if not each.dead)]
-    texts = [_read(each) for each in pids]
+    """What a process and all that it started take."""
+    texts = [_read(each) for each in (pid, *children(pid))]
     return sum(int(found) for text in texts for found in _PSS.findall(text)) / 1_024
 
 

@@ -10,7 +10,7 @@
     process_line          the line to each of the server's processes, which carries their messages
     loop_process          the loop's process: backends, scheduler, answers from its plan
     loop_view             what requests know of the loop
-    process_start         what each process does first: log, end with the server, make the site
+    process_start         what each process does first: log, bound its heaps, make the site
     workers/              several processes that answer requests, instead of the server itself
     http_server           HTTP as these or the server speak it
     listening_socket      the socket that the server listens on, taken over from the server before

@@ -37,7 +37,7 @@ from bough.server.loop_messages import (
 )
 from bough.server.loop_view import Counts
 from bough.server.process_line import Failed, Line, Stop, read_settings
-from bough.server.process_start import end_with, log_to_standard_error, make_site
+from bough.server.process_start import bound_heaps, end_with, log_to_standard_error, make_site
 from bough.server.scheduler_thread import Engine
 from bough.server.settings import Settings
 from bough.store import Store
@@ -183,6 +183,7 @@ def main(line_descriptor: int, rung: int, parent: int) -> int:
     end_with(parent)
     # Ctrl-C is for the server, which then tells this process to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    bound_heaps()
     log_to_standard_error()
     line = Line(socket.socket(fileno=line_descriptor))
     try:

@@ -43,7 +43,7 @@ from bough.server.listening_socket import Listening, shown
 from bough.server.loop_watch import LoopWatch
 from bough.server.notification_senders import NetworkSender
 from bough.server.notifier import Notifier
-from bough.server.process_start import log_to_standard_error, make_site
+from bough.server.process_start import bound_heaps, log_to_standard_error, make_site
 from bough.server.server_key import ServerKey
 from bough.server.settings import Settings
 from bough.server.workers.supervision import Workers
@@ -66,6 +66,7 @@ class Running(msgspec.Struct, frozen=True):
 
 def serve(settings: Settings) -> None:
     """Answer requests until told to stop."""
+    bound_heaps()
     log_to_standard_error()
     with put_together(settings) as running:
         listening = Listening(settings, running_lock(settings))

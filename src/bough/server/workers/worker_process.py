@@ -31,7 +31,7 @@ from bough.server.connections import ACCEPTED_AT_ONCE, Bounds, OpenConnections
 from bough.server.disk_space import DiskSpace
 from bough.server.http_server import HttpServer, find_bounds
 from bough.server.process_line import Failed, Line, read_settings
-from bough.server.process_start import end_with, log_to_standard_error, make_site
+from bough.server.process_start import bound_heaps, end_with, log_to_standard_error, make_site
 from bough.server.server_key import ServerKey
 from bough.server.settings import Settings
 from bough.server.workers.messages import TO_WORKER, Beat, BeginWorker, WorkerReady
@@ -245,6 +245,7 @@ def main(line_descriptor: int, hands: int, memory: int, bell: int, parent: int) 
         return 1
     if not isinstance(begin, BeginWorker):
         return 0
+    bound_heaps()
     log_to_standard_error(f"worker {begin.worker + 1}")
     try:
         answer(begin, line, own_hands, memory, bell)
