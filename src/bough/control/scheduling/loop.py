@@ -38,8 +38,9 @@ TICK_S = 1.0
 #: How often to plan while nothing changes: minimum running times end without an event.
 REPLAN_MS = 10_000
 #: After a cycle the loop sleeps for PACE times the CPU time that the cycle took, however often it
-#: is woken, but at most for a second. So a single submission starts at once.
-PACE = 3
+#: is woken, but at most for a second. So a single submission starts at once, and a loop that has
+#: always something to do leaves half of one core to those that answer.
+PACE = 1
 LONGEST_PAUSE_S = 1.0
 #: How often a stale plan is made again within one cycle.
 TRIES = 3
