@@ -11,10 +11,10 @@ from typing import Any
 from bough.core.gang.demand import Demand, needed
 from bough.core.gang.order import NAME_ORDER
 from bough.core.gang.tree import GangTree
-from bough.core.place.bits import positions
 from bough.core.place.demand_parts import Zone
 from bough.core.place.domain_options import Spread, options, roomiest_first, spread_of
 from bough.core.place.domains import UnknownTopology
+from bough.core.place.node_bits import positions
 from bough.core.place.placer import Placer
 from bough.core.place.reasons import explain
 from bough.core.place.result import NoPlace

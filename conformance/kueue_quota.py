@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from bough.core.quota.share import Share, is_borrowing, share_of
+from bough.core.quota.taken_share import Share, is_borrowing, share_of
 from bough.core.quota.tree import (
     Change,
     DeleteCohort,

@@ -14,7 +14,7 @@ from bough.model.pool import GpuQuota, OfferedNode, Pool, PoolCohort
 from bough.model.quota import TreeNode
 from bough.model.subpool import Subpool, SubpoolState
 from bough.pod_scheduler.install import write_objects
-from bough.server.routes.kube import kai_objects, kueue_objects
+from bough.server.routes.cluster_queues import kai_objects, kueue_objects
 
 ROOT = QueueName("ns")
 SITE = "5172"

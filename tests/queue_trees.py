@@ -7,7 +7,7 @@ import math
 import msgspec
 from hypothesis import strategies as st
 
-from bough.backends.kubernetes.kai.kai_objects import KaiQueue
+from bough.backends.kubernetes.kai.kai_types import KaiQueue
 from bough.backends.kubernetes.kai.object_changes import (
     WRITTEN,
     Change,

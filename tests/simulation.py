@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from bough.core.cycle.gave_way import GaveWay
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
-from bough.core.cycle.requeue import GaveWay
 from bough.core.gang.sufficiency import is_stale
 from bough.core.gang.tree import GangTree
 from bough.model.gang import Gang, Pod, PodState

@@ -10,7 +10,7 @@ import msgspec
 
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
-from bough.core.cycle.requeue import Lines
+from bough.core.cycle.waiting_lines import Lines
 from bough.core.gang.from_workload import gang_of_workload
 from bough.core.quota.tree import QuotaTree
 from bough.core.quota.usage import usage_of

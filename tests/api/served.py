@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from bough.site_files import DATABASE_FILE
+from bough.data_folder_names import DATABASE_FILE
 from bough.store import Store
 from bough.store.migration import upgrade
 from tests.warm import Program

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bough.api.data import SentPart, write_part
+from bough.api.pool_data import SentPart, write_part
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.pool_data.pool_store import LocalPoolData
 from bough.model.backend import BackendAbilities

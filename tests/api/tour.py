@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from bough.api.data import SentPart, write_part
+from bough.api.pool_data import SentPart, write_part
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.pool_data.pool_store import LocalPoolData
 from bough.control.nodes import node_sync

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bough.core.quota.share import Shares
+from bough.core.quota.taken_share import Shares
 from bough.core.quota.tree import QuotaTree
 from bough.model.policy import KUEUE, KUEUE_FAIR
 from bough.model.quota import (

@@ -19,7 +19,7 @@ import msgspec
 
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
-from bough.core.cycle.requeue import Lines
+from bough.core.cycle.waiting_lines import Lines
 from bough.core.gang.from_workload import gang_of_workload
 from bough.model.admission_rules import (
     AdmissionRules,

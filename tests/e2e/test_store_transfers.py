@@ -15,12 +15,12 @@ import pytest
 
 from bough.errors import BoughError
 from bough.model.object_store import StoreCredential, StoreUrl, read_store_url
+from bough.object_stores.downloading import Fetch
 from bough.object_stores.failures import Damaged, StoreFailed
-from bough.object_stores.fetching import Fetch
 from bough.object_stores.listing import list_objects
 from bough.object_stores.opening import open_store
 from bough.object_stores.s3_multipart import PART_BYTES
-from bough.object_stores.sending import FileToSend, Sending
+from bough.object_stores.uploading import FileToSend, Sending
 from tests.e2e.served import PATIENCE_S
 from tests.object_stores.proxy import Proxy
 from tests.object_stores.servers import KEY, KEY_ID, S3, free_port, s3_server

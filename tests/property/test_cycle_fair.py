@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bough.core.quota.share import Shares
+from bough.core.quota.taken_share import Shares
 from bough.core.quota.tree import QuotaTree
 from bough.core.undo import UndoLog
 from bough.model.policy import KUEUE_FAIR

@@ -19,7 +19,7 @@ from hypothesis import settings
 from bough.cli.text.quota_tree import render_admit, render_tree
 from bough.errors import Invalid
 from bough.tools.admit import admit
-from bough.tools.problem_answers import write_amount
+from bough.tools.file_problems import write_amount
 from bough.tools.quota import check, show
 from tests.damaged import places
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bough.core.gang.tree import GangTree
-from bough.core.place.bits import mask_of
 from bough.core.place.domain_options import Spread
 from bough.core.place.domains import Domains
 from bough.core.place.near_domains import Neighbours
+from bough.core.place.node_bits import mask_of
 from bough.core.place.node_index import Index
 from bough.core.place.placer import Placer
 from bough.core.place.result import GangPlacement

@@ -6,7 +6,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from bough.core.quota.change_effects import Debt, effects
-from bough.core.quota.share import Share, is_borrowing, share_of
+from bough.core.quota.taken_share import Share, is_borrowing, share_of
 from bough.core.quota.tree import DeleteQueue, QuotaTree
 from bough.model.quota import Cohort, FlavorResource, NodeKind, Queue, TreeNode
 from tests.oracles.quota import Declarations

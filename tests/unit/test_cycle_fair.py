@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bough.core.cycle.plan import plan
-from bough.core.cycle.requeue import Lines
+from bough.core.cycle.waiting_lines import Lines
 from bough.core.explain.certificate import certificate, certificates_of_waiting
 from bough.core.explain.evictions import eviction_certificate
 from bough.core.explain.remedies import remedies

@@ -6,7 +6,7 @@ import pytest
 
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.cycle import Cycle
-from bough.core.cycle.decide_pods import serve_pods
+from bough.core.cycle.decide_pod_gang import serve_pods
 from bough.core.cycle.plan import plan
 from bough.core.cycle.preemption import PreemptionSearch
 from bough.core.cycle.victim import Victim
@@ -450,7 +450,7 @@ def test_no_victims_are_looked_for_where_no_node_is_large_enough(monkeypatch: py
             searched.append(self._preemptor.standing.name)
             return super().victims()
 
-    monkeypatch.setattr("bough.core.cycle.decide_pods.PreemptionSearch", Counted)
+    monkeypatch.setattr("bough.core.cycle.decide_pod_gang.PreemptionSearch", Counted)
     large = preemptible(gang("large", "a", gpus=3, at=1), NORMAL)
     has = gang("has", "b", LOW, gpus=2, on="n")
     world = cluster([node(name, 2) for name in "nmk"], [queue("a", 6), queue("b", 0)], [has, large])

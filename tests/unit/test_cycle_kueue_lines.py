@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bough.core.cycle.requeue import Lines
+from bough.core.cycle.waiting_lines import Lines
 from bough.core.gang.from_workload import gang_of_workload
 from bough.model.gang import Gang
 from bough.model.plan import Admit, Nomination, Plan, Wait

@@ -38,7 +38,7 @@ from bough.model.remedy import (
 )
 from bough.model.snapshot import Snapshot
 from bough.model.workload import Flavor, LocalQueue
-from bough.tools.fair_remedies import FairSource
+from bough.tools.kai_remedy_source import FairSource
 from tests.worlds_explain import GPU, RED, ROOT, gang, held, kueue_world, quota, workload, world
 
 

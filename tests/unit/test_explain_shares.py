@@ -12,7 +12,7 @@ from bough.core.explain.certificate import certificate
 from bough.core.explain.evictions import eviction_certificate, excess_texts
 from bough.core.explain.remedies import remedies
 from bough.core.quota.fair_tree import capacity_of, fair_tree
-from bough.core.quota.share import write_weight
+from bough.core.quota.taken_share import write_weight
 from bough.model.admission_rules import Preemption, ReclaimWithinCohort
 from bough.model.certificate import NodeShare
 from bough.model.cluster import Node, Resources

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from bough.core.explain.certificate import certificate
-from bough.core.explain.kueue_cycles import find_turn
+from bough.core.explain.kueue_turns import find_turn
 from bough.model.admission_rules import (
     AdmissionRules,
     Preemption,

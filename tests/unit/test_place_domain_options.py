@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from bough.core.gang.demand import needed
 from bough.core.gang.tree import GangTree
-from bough.core.place.bits import positions
 from bough.core.place.domain_options import options
+from bough.core.place.node_bits import positions
 from bough.core.place.placer import Placer
 from bough.core.place.result import NoPlace
 from bough.model.cluster import Node, Resources

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from bough.core.place import node_changes
-from bough.core.place.bits import positions
 from bough.core.place.columns import GPUS
 from bough.core.place.domains import ResolvedConstraint, Topologies, UnknownTopology
+from bough.core.place.node_bits import positions
 from bough.core.place.node_index import Index
 from bough.core.undo import UndoLog
 from bough.model.cluster import Topology, TopologyLevel

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bough.core.place.bits import positions
+from bough.core.place.node_bits import positions
 from bough.core.place.node_matching import Matcher, terms_of, tolerates
 from bough.model.cluster import Match, Taint, TaintEffect, Toleration
 from bough.model.gang import Pod

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bough.backends.kubernetes.kai.kai_objects import PRIORITY_CLASSES, QUEUES, TOPOLOGIES
+from bough.backends.kubernetes.kai.kai_types import PRIORITY_CLASSES, QUEUES, TOPOLOGIES
 from bough.backends.kubernetes.kai.queue_keeper import QueueKeeper
 from bough.kube.decoding import Listing
 from bough.kube.failures import KubeNotFound, KubeRefused

@@ -8,7 +8,7 @@ from them as well.
     pools           pools, subpools, cohorts and queues
     workflows       submissions, workflows and tasks
     apps            workflow files that a server keeps, in versions
-    data            the data of pools: files, drafts, parts
+    pool_data       the data of pools, and listings of object stores
     results         results of tasks, and downloads of them
     sessions        where the websocket of a session with a task is opened
     why             why a workflow waits: certificates and remedies

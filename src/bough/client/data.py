@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from bough.api.data import (
+from bough.api.pool_data import (
     DataChanged,
     DataFileEntry,
     DataPage,

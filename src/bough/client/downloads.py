@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from bough.api.data import DataPart
+from bough.api.pool_data import DataPart
 from bough.api.results import Downloaded, ResultFile, ResultPart
 from bough.client.data import DataAddress, PoolData
 from bough.client.workflows import Workflows

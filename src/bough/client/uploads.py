@@ -14,7 +14,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple
 
-from bough.api.data import (
+from bough.api.pool_data import (
     MOST_BYTES,
     MOST_ENTRIES,
     PART_HEAD,
@@ -24,8 +24,8 @@ from bough.api.data import (
 )
 from bough.client.data import DataAddress, PoolData
 from bough.client.ignored_files import Ignored
+from bough.data_folder_names import is_data_folder
 from bough.errors import Invalid
-from bough.site_files import is_data_folder
 
 #: The most bytes of a content to send in one request.
 PART_BYTES = MOST_BYTES - PART_HEAD

@@ -42,7 +42,7 @@ What a server keeps
 - subpool: subpools and their states
 - pod_placement: which nodes tasks select, and which taints they tolerate
 - names: names of pools, subpools and queues
-- access: users, roles and what they allow
+- access: users, their profiles and credentials, roles and what they allow
 - change_record: audit, history and events
 - node_test: tests of nodes by schedule
 - notification: what users are told outside of the server, and where that may go

@@ -1,4 +1,4 @@
-"""Actors, actions, and what each role allows, as data.
+"""Actors, actions and what each role allows; profiles and credentials of users. All as data.
 
 A resource is `pool/{pool}` with the name of a top-level pool: what concerns a subpool is asked of
 its pool, so no role can be about a subpool alone.

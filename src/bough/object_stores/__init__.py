@@ -6,8 +6,8 @@ resume a multipart upload in another process, so the requests for that are signe
     opening       opens a store by its URL and a credential
     failures      what went wrong, in a sentence that names the URL but never a secret
     listing       the objects at and below a URL
-    fetching      downloads objects into files: resumable, checked against their checksums
-    sending       uploads files as objects: resumable, each with its checksum
+    downloading   downloads objects into files: resumable, checked against their checksums
+    uploading     uploads files as objects: resumable, each with its checksum
     user_data     what `bough data` does with such URLs
     s3_requests   signed requests to S3
     s3_multipart  one upload to S3 in parts; parts that arrived are not sent again

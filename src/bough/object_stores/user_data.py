@@ -16,7 +16,7 @@ from datetime import UTC
 from itertools import islice
 from pathlib import Path
 
-from bough.api.data import DataChanged, StoreEntry, StoreListing, Transferred
+from bough.api.pool_data import DataChanged, StoreEntry, StoreListing, Transferred
 from bough.api.results import Downloaded
 from bough.errors import Conflict, Invalid, NotFound
 from bough.model.object_store import (
@@ -27,11 +27,11 @@ from bough.model.object_store import (
     read_store_url,
     store_url_fault,
 )
+from bough.object_stores.downloading import Fetch, is_fetched
 from bough.object_stores.failures import telling
-from bough.object_stores.fetching import Fetch, is_fetched
 from bough.object_stores.listing import StoreObject, iterate_objects, list_objects
 from bough.object_stores.opening import open_store
-from bough.object_stores.sending import FileToSend, Sending
+from bough.object_stores.uploading import FileToSend, Sending
 
 _MOST = 1_000_000
 #: The parts of a credential and the variables that hold them; the first that is set counts.

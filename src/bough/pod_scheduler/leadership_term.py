@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
+from bough.core.cycle.gave_way import GaveWay
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
-from bough.core.cycle.requeue import GaveWay
 from bough.core.explain.evictions import excess_texts
 from bough.core.gang.sufficiency import is_complete
 from bough.core.gang.tree import GangTree

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 
 from bough.control.site import Site
-from bough.control.workflows.pool_files import clean_data
+from bough.control.workflows.pool_data import clean_data
 from bough.errors import BoughError
 from bough.model.backend import TaskFiles
 from bough.server.repeated_work import RepeatedWork

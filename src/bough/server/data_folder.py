@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bough.data_folder_names import DATABASE_FILE
 from bough.durable_files import write_whole
 from bough.errors import Conflict, Invalid
 from bough.server.disk_space import give_up_file
 from bough.server.settings import TASK_FOLDER_FILE, Settings
-from bough.site_files import DATABASE_FILE
 from bough.store import Store
 from bough.store.migration import current_revision, require_latest
 

@@ -13,9 +13,9 @@ import msgspec
 
 from bough.control.people.administrators import recover
 from bough.control.site import Site
+from bough.data_folder_names import ADMIN_TOKEN_FILE
 from bough.server.data_folder import existing_store, write_secret
 from bough.server.settings import Settings
-from bough.site_files import ADMIN_TOKEN_FILE
 
 
 class Recovered(msgspec.Struct, frozen=True):

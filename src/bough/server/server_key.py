@@ -13,9 +13,9 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bough.api.system import ServerKeyAnswer
+from bough.data_folder_names import PRIVATE_FILE, PUBLIC_FILE
 from bough.durable_files import write_whole
 from bough.errors import Invalid
-from bough.site_files import PRIVATE_FILE, PUBLIC_FILE
 
 #: How many random bytes a client sends, as hexadecimal digits.
 CHALLENGE_BYTES = range(16, 65)

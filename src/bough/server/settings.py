@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from bough.data_folder_names import ADMIN_TOKEN_FILE, DATABASE_FILE, KEY_FILE
 from bough.errors import Invalid
 from bough.formats.yaml.quantity import parse_quantity
 from bough.model.notification import origin_of
-from bough.site_files import ADMIN_TOKEN_FILE, DATABASE_FILE, KEY_FILE
 
 Network = IPv4Network | IPv6Network
 

@@ -28,8 +28,8 @@ from bough.model.admission_rules import StopPolicy
 from bough.model.quota import Cohort, FlavorResource, NodeKind, Queue, TreeNode
 from bough.model.reason import Refusal, RefusalKind
 from bough.model.words import suggest
+from bough.tools.file_problems import problem_answers
 from bough.tools.load_organisation import build_tree, load_valid
-from bough.tools.problem_answers import problem_answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -28,8 +28,8 @@ from bough.core.gang.sufficiency import (
     stand,
 )
 from bough.core.gang.tree import GangNode, GangTree, counts_of
+from bough.tools.file_problems import check_answer, problem_answers
 from bough.tools.load_gangs import load_gangs, load_valid_gangs
-from bough.tools.problem_answers import check_answer, problem_answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

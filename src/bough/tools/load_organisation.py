@@ -15,7 +15,7 @@ from bough.formats.kueue.organisation import read_organisation
 from bough.formats.yaml.composer import Unreadable
 from bough.formats.yaml.documents import Document, find_files, locate, read_file
 from bough.model.problem import Problem, Severity
-from bough.tools.problem_answers import problem_line
+from bough.tools.file_problems import problem_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -38,9 +38,9 @@ from bough.model.gang import PodState
 from bough.model.place_policy import Packing, PlacePolicy
 from bough.model.shortage import Explanation, Lack
 from bough.model.words import suggest
+from bough.tools.file_problems import problem_answers
 from bough.tools.load_gangs import gather
 from bough.tools.load_organisation import in_order, read_texts, refuse_errors
-from bough.tools.problem_answers import problem_answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

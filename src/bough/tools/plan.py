@@ -18,8 +18,8 @@ from bough.api.why import TreeNodeName
 from bough.core.cycle.plan import plan as decide
 from bough.core.explain.certificate import certificates_of_waiting
 from bough.core.explain.evictions import eviction_certificate
+from bough.tools.file_problems import problem_answers
 from bough.tools.load_snapshot import load_scene
-from bough.tools.problem_answers import problem_answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

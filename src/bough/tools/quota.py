@@ -18,20 +18,20 @@ from bough.api.quota_answers import (
 )
 from bough.core.cycle.quota_cost import amount_of
 from bough.core.quota.fair_now import fair_now, write_part
-from bough.core.quota.share import Shares, write_weight
+from bough.core.quota.taken_share import Shares, write_weight
 from bough.core.quota.tree import QuotaTree
 from bough.model.gang import PodState
 from bough.model.quota import FlavorResource, NodeKind, TreeNode, quotas_of
+from bough.tools.file_problems import check_answer, problem_answers
 from bough.tools.load_organisation import build_tree, load, load_valid, waiting_in
 from bough.tools.load_shares import load_compared, load_fair_queues
-from bough.tools.problem_answers import check_answer, problem_answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from bough.core.explain.standings import Standing
     from bough.core.quota.fair_now import Portion
-    from bough.core.quota.share import Share
+    from bough.core.quota.taken_share import Share
     from bough.model.snapshot import Snapshot
     from bough.tools.load_shares import ComparedShares, FairQueues
 

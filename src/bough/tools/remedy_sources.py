@@ -32,8 +32,8 @@ from bough.model.remedy import (
     Untangle,
     Weigh,
 )
-from bough.tools.fair_remedies import FairSource
-from bough.tools.kueue_remedies import KueueSource
+from bough.tools.kai_remedy_source import FairSource
+from bough.tools.kueue_remedy_source import KueueSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,8 +14,8 @@ from bough.core.explain.remedies import remedies as find_remedies
 from bough.errors import Invalid, NotFound
 from bough.formats.certificates import certificate_answer, plain, remedy_list
 from bough.model.words import suggest
+from bough.tools.file_problems import problem_answers
 from bough.tools.load_snapshot import load_scene
-from bough.tools.problem_answers import problem_answers
 from bough.tools.remedy_sources import source_of
 
 if TYPE_CHECKING:

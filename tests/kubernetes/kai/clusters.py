@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bough.backends.kubernetes.kai.kai_objects import QUEUES, KaiQueue
+from bough.backends.kubernetes.kai.kai_types import QUEUES, KaiQueue
 from bough.kube.client import KubeClient, Patch
 from bough.kube.decoding import WatchEventKind
 from bough.kube.failures import KubeNotFound

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from bough.backends.kubernetes.kai.kai_objects import QUEUES
+from bough.backends.kubernetes.kai.kai_types import QUEUES
 from bough.backends.kubernetes.kai.manifests import KINDS as KEPT
 from bough.backends.kubernetes.kai.object_changes import WRITTEN, content_of
 from bough.backends.kubernetes.kai.queue_keeper import QueueKeeper

@@ -10,7 +10,7 @@ import contextlib
 import random
 import signal
 
-from bough.backends.kubernetes.kai.kai_objects import QUEUES
+from bough.backends.kubernetes.kai.kai_types import QUEUES
 from bough.errors import BoughError
 from bough.kube.client import KubeClient
 from tests.kubernetes.kai.clusters import RevisionJudge

@@ -7,7 +7,7 @@ share nothing but files, so either can be of another version.
 
     backend            the Backend protocol: start, stop, observe, forget, read_log
     task_files         what tasks wrote, and the way into them; for every process of the machine
-    attempt_view       one attempt as the server sees it
+    observed_attempt   one attempt as the server sees it; ends what its supervisor left
     finished_attempts  keeping and deleting attempts whose end is recorded
     gpu_slots          which attempt has which GPU
     detect_nodes       the nodes, CPUs, memory and disk that the machine offers

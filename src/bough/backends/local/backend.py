@@ -29,12 +29,12 @@ from bough.backends.local.attempt_state import (
     read_state,
     write_state,
 )
-from bough.backends.local.attempt_view import AttemptView
 from bough.backends.local.detect_gpus import find_gpus
 from bough.backends.local.detect_nodes import find_nodes, number_gpus
 from bough.backends.local.errors import lacks_room
 from bough.backends.local.finished_attempts import FinishedAttempts
 from bough.backends.local.gpu_slots import GpuSlots
+from bough.backends.local.observed_attempt import AttemptView
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.order_lease import follow, open_orders
 from bough.backends.local.preparation.accounts import (

@@ -61,7 +61,7 @@ def list_data(url: str, most: int, format_type: str) -> None:
     if _is_store(url):
         echo(_store_data().list_url(url, most), format_type, render_objects)
         return
-    from bough.api.data import DataListing  # noqa: PLC0415  other commands need none
+    from bough.api.pool_data import DataListing  # noqa: PLC0415  other commands need none
     from bough.client.data import read_data_address  # noqa: PLC0415
 
     address = read_data_address(url)

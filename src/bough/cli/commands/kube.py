@@ -260,7 +260,7 @@ def queues(
         kubeconfig, context, scheduler_name, lease_namespace
     )
     answer: QuotaTreeAnswer = asking.queues()
-    write = tool("problem_answers").write_amount
+    write = tool("file_problems").write_amount
     echo(answer, format_type, lambda found: render_tree(found, write))
 
 
@@ -309,7 +309,7 @@ def _render_export(answer: TreeExport) -> str:
 
 
 def _render_why(answer: KubeWhyAnswer) -> str:
-    write = tool("problem_answers").write_amount
+    write = tool("file_problems").write_amount
     if answer.certificate is None:
         return f"{answer.subject}: {answer.sentence}"
     text = render_certificate(ExplainedCertificate(answer.certificate), write)

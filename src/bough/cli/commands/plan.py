@@ -103,7 +103,7 @@ def why(
         now_ms=_moment_ms(now),
         lenient=lenient,
     )
-    write = tool("problem_answers").write_amount
+    write = tool("file_problems").write_amount
     echo_found(answer, format_type, lambda each: render_certificate(_explained(each), write))
 
 

@@ -104,4 +104,4 @@ def check(context: click.Context, files: tuple[str, ...], format_type: str, leni
 
 def _writer() -> Writer:
     """How an amount of a resource is written."""
-    return tool("problem_answers").write_amount
+    return tool("file_problems").write_amount

@@ -12,9 +12,9 @@ from bough.cli.command import CommandGroup
 from bough.cli.commands import (
     workflow_download,
     workflow_exec,
-    workflow_logs,
     workflow_port_forward,
     workflow_rsync,
+    workflow_streams,
     workflow_submit,
 )
 from bough.cli.exit_codes import REFUSED
@@ -57,8 +57,8 @@ def workflow() -> None:
 
 
 for command in (
-    workflow_logs.events,
-    workflow_logs.logs,
+    workflow_streams.events,
+    workflow_streams.logs,
     workflow_submit.submit,
     workflow_submit.validate,
     workflow_submit.restart,

@@ -9,7 +9,7 @@ from bough.cli.tables import render_table
 from bough.cli.times import show_time
 
 if TYPE_CHECKING:
-    from bough.api.data import DataListing, StoreListing, Transferred
+    from bough.api.pool_data import DataListing, StoreListing, Transferred
     from bough.api.results import Downloaded
 
 _UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))

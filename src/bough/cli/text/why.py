@@ -61,7 +61,7 @@ def _group_text(group: WhyGroup, title: str) -> str:
 def _write(resource: str, amount: int) -> str:
     """Most wait for GPUs: what it takes to write other amounts is read only for these."""
     return (
-        str(amount) if resource == "gpu" else tool("problem_answers").write_amount(resource, amount)
+        str(amount) if resource == "gpu" else tool("file_problems").write_amount(resource, amount)
     )
 
 

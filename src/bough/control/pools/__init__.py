@@ -4,7 +4,7 @@
 - subpools: the same for subpools, with their states
 - cohorts: the same for cohorts above pools
 - pool_fields: pools as they are sent and shown: field names, old spellings, checks
-- data_limits: how much data a pool keeps, and for how long
+- pool_data_limits: how much data a pool keeps, and for how long
 - pool_setup: everything the quota tree is made of, read at one moment
 - pod_placement: what pod templates let tasks of a pool select and tolerate; pure
 - quota_tree: the quota tree that it makes; pure

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from bough.control.fields import check_exit_actions, read_duration_s, read_limit, read_weight
-from bough.control.pools.data_limits import data_space
+from bough.control.pools.pool_data_limits import data_space
 from bough.errors import Invalid
 from bough.model.names import plain_name_fault
 from bough.model.pool import CancelRule, GpuQuota, Json, Pool

@@ -28,7 +28,7 @@ from bough.control.pools.startable_gpus import CanStart, startable
 from bough.control.pools.subpool_drain import drain_of
 from bough.control.site import Site
 from bough.core.quota.fair_now import fair_now, write_part
-from bough.core.quota.share import Shares
+from bough.core.quota.taken_share import Shares
 from bough.core.quota.tree import QuotaTree
 from bough.errors import NotFound
 from bough.model.access import Action, Actor

@@ -31,7 +31,7 @@ from bough.control.scheduling.task_templates import (
     templates_of,
 )
 from bough.control.site import Site
-from bough.control.workflows.store_urls import StoreSecrets, store_secrets
+from bough.control.workflows.store_credentials import StoreSecrets, store_secrets
 from bough.errors import Unavailable
 from bough.model.backend import GangTerms, Launch, Observation, Sight, Start
 from bough.model.pool import Json, Pool

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from bough.control.people.access import recognise
-from bough.control.pools.data_limits import data_space
+from bough.control.pools.pool_data_limits import data_space
 from bough.control.site import Site
-from bough.control.workflows.data_urls import DataUse, data_uses, may_use
+from bough.control.workflows.pool_data_urls import DataUse, data_uses, may_use
 from bough.errors import Unauthenticated
 from bough.model.pool_data import PoolSpace
 from bough.model.workflow import Group, TaskSpec, Workflow

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from bough.control.gangs_of_groups import gang_name
 from bough.control.scheduling.live_workflows import LiveGroup
 from bough.control.workflows.preemptions import PreemptionRecord, preemptions_of
-from bough.core.cycle.requeue import GaveWay
+from bough.core.cycle.gave_way import GaveWay
 from bough.model.policy import Policy
 
 

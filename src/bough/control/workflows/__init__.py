@@ -10,8 +10,8 @@ Submitting, in the order of a submission:
 - specs: the text of a workflow into a spec, or all that is wrong with it
 - group_to_gang: which tasks of a group are needed and which may be given up
 - backend_abilities: whether a backend can run what is asked for; pure
-- data_urls: whether the data of pools that tasks name exists, and is open to the submitter
-- store_urls: whether the submitter has credentials for the object stores that tasks name
+- pool_data_urls: whether the data of pools that tasks name exists, and is open to the submitter
+- store_credentials: whether the submitter has credentials for the object stores that tasks name
 - target_pool: the pool that a workflow goes to, held while it is written
 - admission: which workflows a pool takes; pure
 - resource_rules: whether a task asks for what rules of its pool allow; pure
@@ -41,7 +41,7 @@ Showing:
 - logs: what tasks wrote, as one log
 - attempt_log: the log of one attempt in it
 - results: what completed tasks left behind
-- pool_files: the data of a pool: lists, parts, drafts, removal
+- pool_data: the data of a pool: lists, parts, drafts, removal
 - sessions: who reaches into tasks that run, and the record of it
 - output_locations: whether that is on another machine
 

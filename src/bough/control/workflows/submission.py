@@ -22,16 +22,16 @@ from bough.control.site import Site
 from bough.control.workflows import admission, arrays, predecessors
 from bough.control.workflows.admission import TargetPool
 from bough.control.workflows.backend_abilities import check_abilities
-from bough.control.workflows.data_urls import check_data_urls
 from bough.control.workflows.draft_rows import (
     draft_group,
     draft_tasks,
     draft_workflow,
     with_number,
 )
+from bough.control.workflows.pool_data_urls import check_data_urls
 from bough.control.workflows.read_submission import Additions, Sent, recall_sent
 from bough.control.workflows.specs import image_warnings
-from bough.control.workflows.store_urls import open_stores, uses_stores
+from bough.control.workflows.store_credentials import open_stores, uses_stores
 from bough.control.workflows.submit_warnings import cautions, most_needed
 from bough.control.workflows.target_pool import authorise_target, draw_number, enter
 from bough.errors import BoughError, Conflict, Refused, Unavailable

@@ -18,7 +18,7 @@ One gang
 - gates: what bars a gang however much quota and room there is
 - offers: what a gang of pods needs, and the ways to get it
 - consolidation: moves running gangs so that another one fits
-- decide_pods: a gang of pods starts, has room freed for it, or gets a reason
+- decide_pod_gang: a gang of pods starts, has room freed for it, or gets a reason
 - reserve: what a gang that only lacks a place keeps from others
 - judge: what a gang of pod sets could get as things are
 - flavors: which flavor of its queue each pod set gets
@@ -47,7 +47,7 @@ The state
 - claim: one gang in it; `shape_of`, equal for gangs that are alike
 - queue_line: the gangs that wait in a queue, alike ones together
 - queue_order: which gang goes first, in line and as a victim
-- idle_lines: the next gang of each queue while idle capacity is shared
+- idle_turns: the next gang of each queue while idle capacity is shared
 - contest: whose turn it is, at every level of the tree: by weight for idle capacity, else by shares
 - fair_order: the order of turns where shares decide
 - dominant_shares: the largest share of GPUs, CPU and memory, where it decides who gets what is idle
@@ -59,5 +59,6 @@ Between cycles
 
 - memo: the working copy and the last plan, kept for the next cycle
 - waits: why each gang waits, read from a plan that names alike gangs once
-- requeue: which gangs wait and which are parked, for callers that judge heads cycle by cycle
+- waiting_lines: which gangs wait and which are parked, for callers that judge heads cycle by cycle
+- gave_way: which gangs were evicted for which, for policies by which none takes back from those
 """

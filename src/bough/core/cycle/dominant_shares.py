@@ -17,7 +17,7 @@ import msgspec
 from bough.core.cycle.quota_cost import QuotaCost, amount_of, first_gpus, is_gpu
 from bough.core.quota.account import charge, credit
 from bough.core.quota.fair_tree import ANY_FLAVOR, CPU, MEMORY
-from bough.core.quota.share import Share, ShareRank, Shares
+from bough.core.quota.taken_share import Share, ShareRank, Shares
 from bough.core.quota.tree import QuotaTree
 from bough.core.undo import UndoLog
 from bough.model.cluster import Node

@@ -14,7 +14,7 @@ from bough.core.cycle.reclaim_tiers import Preemptor
 from bough.core.cycle.victim import Victim
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.account import Charge, charge, charge_here, credit
-from bough.core.quota.share import ShareRank
+from bough.core.quota.taken_share import ShareRank
 from bough.errors import Broken
 from bough.model.plan import EvictionRule
 from bough.model.policy import ShareRule

@@ -9,8 +9,8 @@ from __future__ import annotations
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.consolidation import keep_places
 from bough.core.cycle.cycle import Cycle
+from bough.core.cycle.decide_pod_gang import serve_pods
 from bough.core.cycle.decide_pod_sets import decide
-from bough.core.cycle.decide_pods import serve_pods
 from bough.core.cycle.drained_and_stale import drain, end_stale
 from bough.core.cycle.gates import (
     bar,

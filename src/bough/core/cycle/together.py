@@ -10,8 +10,8 @@ import msgspec
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.contest import Contest, Rank, Seat
 from bough.core.cycle.cycle import Cycle
+from bough.core.cycle.decide_pod_gang import serve_pods
 from bough.core.cycle.decide_pod_sets import charges_of, decide
-from bough.core.cycle.decide_pods import serve_pods
 from bough.core.cycle.flavors import FlavorAssignment
 from bough.core.cycle.forest import Leaf, reach_of
 from bough.core.cycle.gates import bar, hold_up, is_strict
@@ -20,7 +20,7 @@ from bough.core.cycle.offers import wants_of
 from bough.core.cycle.turns import heads
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.account import charge, charge_here, credit
-from bough.core.quota.share import is_borrowing
+from bough.core.quota.taken_share import is_borrowing
 from bough.model.policy import OrderKey, Policy
 from bough.model.quota import NodeKind, TreeNode
 from bough.model.reason import WaitReason

@@ -15,11 +15,11 @@ from typing import Protocol
 from bough.core.cycle.claim import Claim
 from bough.core.cycle.contest import Contest
 from bough.core.cycle.cycle import Cycle
-from bough.core.cycle.decide_pods import free_growth, is_hopeless
+from bough.core.cycle.decide_pod_gang import free_growth, is_hopeless
 from bough.core.cycle.fair_order import ranking
 from bough.core.cycle.gates import is_ready, is_strict, may_grow
 from bough.core.cycle.grow import Grower
-from bough.core.cycle.idle_lines import IdleLines, Turn, lack, surplus
+from bough.core.cycle.idle_turns import IdleLines, Turn, lack, surplus
 from bough.core.cycle.offers import wants_of
 from bough.core.cycle.queue_line import by_standing
 from bough.core.cycle.queue_order import Standing

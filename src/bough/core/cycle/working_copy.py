@@ -20,14 +20,14 @@ from bough.core.gang.demand import Demand, choice_among
 from bough.core.gang.order import NAME_ORDER, SPEC_ORDER
 from bough.core.gang.release import core_pods
 from bough.core.gang.tree import Held
-from bough.core.place.bits import mask_of
 from bough.core.place.cluster import Hold
+from bough.core.place.node_bits import mask_of
 from bough.core.place.placer import Placer
 from bough.core.place.result import Placement
 from bough.core.quota.account import Charge
 from bough.core.quota.fair_share import FairShares
 from bough.core.quota.fair_tree import ANY_FLAVOR
-from bough.core.quota.share import Shares
+from bough.core.quota.taken_share import Shares
 from bough.core.undo import UndoLog
 from bough.model.cluster import Node
 from bough.model.gang import Gang, Pod, PodState

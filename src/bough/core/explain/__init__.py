@@ -12,7 +12,7 @@ Modules in the order in which to read them:
 - evictions: `eviction_certificate()`: for which gang, at which level, by which rule
 - growth: `explain_growth()`: what a gang that runs still wants, and why it cannot grow
 - judge: whether a gang starts in a changed world; plans are counted
-- kueue_cycles: in which cycle a gang is looked at, where heads are judged together
+- kueue_turns: in which cycle a gang is looked at, where heads are judged together
 - remedies: `remedies()`: what would let a gang start, each shown by planning it
 - remedy_trials: a gang that waits, and what is tried on it
 - possible_steps: what could be changed: what is held, minimums, weights, nodes to add

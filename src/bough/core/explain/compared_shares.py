@@ -23,7 +23,7 @@ from bough.core.explain.sentences import say_shares
 from bough.core.explain.standings import share_of_side, told_share
 from bough.core.gang.demand import first_choice
 from bough.core.quota.fairness import is_within_share
-from bough.core.quota.share import Share
+from bough.core.quota.taken_share import Share
 from bough.model.admission_rules import ReclaimWithinCohort
 from bough.model.certificate import NodeShare
 from bough.model.policy import DIVIDING

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.cycle.waits import Waits, is_waiting
-from bough.core.explain.kueue_cycles import find_turn, starts
+from bough.core.explain.kueue_turns import find_turn, starts
 from bough.model.certificate import Verdict
 from bough.model.gang import Gang
 from bough.model.plan import Plan, Wait

@@ -15,7 +15,7 @@ import msgspec
 
 from bough.core.explain.changed_snapshot import door_to, labels_of, new_nodes, take_step
 from bough.core.explain.judge import find_gang
-from bough.core.quota.share import write_weight
+from bough.core.quota.taken_share import write_weight
 from bough.model.admission_rules import StopPolicy
 from bough.model.cluster import Resources
 from bough.model.quota import (

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.quota.fair_now import Portion
 from bough.core.quota.fairness import used_part
-from bough.core.quota.share import Share, write_weight
+from bough.core.quota.taken_share import Share, write_weight
 from bough.model.certificate import NodeShare
 from bough.model.quota import TreeNode
 

@@ -10,7 +10,7 @@ Modules in the order in which to read them:
 What is free
 
 - node_index: what is free on each node
-- bits: sets of nodes as the bits of integers
+- node_bits: sets of nodes as the bits of integers
 - node_flavors: which flavor the use of a node counts against
 - columns: resources as rows of integers
 - pod_shapes: pods that ask for the same, and the nodes that cannot take them

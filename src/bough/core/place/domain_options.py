@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from bough.core.place.bits import positions
 from bough.core.place.columns import CPU, GPUS
 from bough.core.place.demand_parts import Least, Zone
 from bough.core.place.domains import OUTSIDE, Domains
+from bough.core.place.node_bits import positions
 from bough.core.place.node_index import Index
 
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import msgspec
 
 from bough.core.gang.topology import levels_named
-from bough.core.place.bits import positions
 from bough.core.place.columns import CPU, GPUS
+from bough.core.place.node_bits import positions
 from bough.core.place.node_index import Index
 from bough.model.cluster import Node, Topology, TopologyLevel
 from bough.model.gang import NODE_LABEL, TopologyConstraint

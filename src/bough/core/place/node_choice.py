@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import msgspec
 
-from bough.core.place.bits import positions
 from bough.core.place.columns import CPU, GPUS
+from bough.core.place.node_bits import positions
 from bough.core.place.node_index import Index
 from bough.core.place.pod_shapes import Shape
 from bough.model.place_policy import Packing

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from operator import add, sub
 
-from bough.core.place.bits import mask_of, positions
 from bough.core.place.columns import GPUS, Columns, Row
 from bough.core.place.magnitudes import Magnitudes
+from bough.core.place.node_bits import mask_of, positions
 from bough.core.place.node_changes import Changes, Returns
 from bough.core.place.node_matching import Matcher
 from bough.core.place.pod_shapes import Shape, Shapes

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bough.core.place.bits import mask_of
+from bough.core.place.node_bits import mask_of
 from bough.model.cluster import Match, Node, Taint, TaintEffect, Toleration
 from bough.model.gang import Pod
 

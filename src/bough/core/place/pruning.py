@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple, Self
 
-from bough.core.place.bits import positions
 from bough.core.place.demand_parts import Part, Zone
 from bough.core.place.domains import Domains, ResolvedConstraint
+from bough.core.place.node_bits import positions
 from bough.core.place.node_index import Index
 from bough.core.place.pod_bundles import PodBundle
 from bough.core.place.pod_shapes import Shape

@@ -12,8 +12,8 @@ import msgspec
 
 from bough.core.gang.demand import Demand
 from bough.core.gang.tree import GangTree, Held
-from bough.core.place.bits import positions
 from bough.core.place.demand_parts import Part, Zone
+from bough.core.place.node_bits import positions
 from bough.core.place.placer import Placer
 from bough.core.place.pod_bundles import in_order
 from bough.core.place.pod_shapes import Shape

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
-from bough.core.place.bits import mask_of
 from bough.core.place.bundle_filling import Filler, Taken
 from bough.core.place.demand_parts import Part
 from bough.core.place.domain_options import (
@@ -22,6 +21,7 @@ from bough.core.place.domain_options import (
     options,
     required_options,
 )
+from bough.core.place.node_bits import mask_of
 from bough.core.place.node_choice import Chooser, Spot
 from bough.core.place.node_index import Index
 from bough.core.place.pod_bundles import PodBundle, Wanted, contents, in_order, selections

@@ -8,7 +8,7 @@ Modules in the order in which to read them:
 - tree: nodes and accounts together: admission, usage, changes while work is running
 - guarantee: the tree of what is guaranteed, in which nothing is borrowed and promises are kept
 - usage: how much an admission counts against its queue
-- share: the weighted share of a node
+- taken_share: the weighted share of a node
 - fair_now: what each node could have if idle capacity were divided by weight, for people
 - division: what each of several nodes may have of what all ask for
 - fairness: the rules that follow: which node goes first, which gives back, and where that stops

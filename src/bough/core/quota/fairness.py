@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple, Protocol
 
 from bough.core.quota.division import Amount
-from bough.core.quota.share import Share
+from bough.core.quota.taken_share import Share
 from bough.model.quota import FlavorResource
 
 #: Ratios are compared in this many parts of a whole: as integers, which is fast.

@@ -1,6 +1,6 @@
 """The data of pools: listing, reading and writing files.
 
-`bough.api.data` explains how files are written.
+`bough.api.pool_data` explains how files are written.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import hashlib
 
 from litestar.params import FromPath, FromQuery, JSONBody, RawBody
 
-from bough.api.data import (
+from bough.api.pool_data import (
     MOST_ENTRIES,
     DataChanged,
     DataFileEntry,
@@ -21,7 +21,7 @@ from bough.api.data import (
     PublishDraft,
     read_parts,
 )
-from bough.control.workflows.pool_files import PoolFiles
+from bough.control.workflows.pool_data import PoolFiles
 from bough.errors import Invalid
 from bough.model.access import Action
 from bough.model.pool_data import ContentPart, DataEntry

@@ -1,6 +1,6 @@
 """A cluster in which KAI places pods: its queues follow Bough's, and Bough only admits.
 
-kai_objects     Queue, Topology and PriorityClass, reduced to the fields that we use
+kai_types       Queue, Topology and PriorityClass, reduced to the fields that we use
 wanted_objects  the objects that a quota tree requires: pure
 object_changes  the changes needed to get there, and their order: pure
 manifests       the objects in the form that is sent

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from bough.backends.kubernetes.kai.kai_objects import (
+from bough.backends.kubernetes.kai.kai_types import (
     PRIORITY_CLASSES,
     QUEUES,
     TOPOLOGIES,

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from bough.backends.kubernetes.kai.kai_objects import KaiQueue, KaiTopology, PriorityClass
+from bough.backends.kubernetes.kai.kai_types import KaiQueue, KaiTopology, PriorityClass
 from bough.backends.kubernetes.kai.wanted_objects import POOL, Owner, WantedObjects
 
 #: The annotation with a digest of what we wrote: it shows whether others changed the object.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from bough.backends.kubernetes.kai.kai_objects import (
+from bough.backends.kubernetes.kai.kai_types import (
     USING_POD_GROUPS,
 )
 from bough.backends.kubernetes.kai.manifests import KINDS, new_manifest, patch_of

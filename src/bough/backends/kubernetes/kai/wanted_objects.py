@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bough.backends.kubernetes.kai.kai_objects import (
+from bough.backends.kubernetes.kai.kai_types import (
     KaiQueue,
     KaiTopology,
     PriorityClass,

@@ -23,10 +23,10 @@ from bough.backends.local.task_command import Copy, StorePlace
 from bough.errors import BoughError
 from bough.model.object_store import StoreUrl, read_store_url
 from bough.model.pool_data import data_path_fault
-from bough.object_stores.fetching import Fetch
+from bough.object_stores.downloading import Fetch
 from bough.object_stores.listing import list_objects
 from bough.object_stores.opening import open_store
-from bough.object_stores.sending import FileToSend, Sending
+from bough.object_stores.uploading import FileToSend, Sending
 
 _FILE, _FOLDER = 0o644, 0o755
 

@@ -12,7 +12,7 @@ import msgspec
 
 from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
-from bough.core.cycle.requeue import Lines
+from bough.core.cycle.waiting_lines import Lines
 from bough.core.cycle.waits import is_waiting
 from bough.model.gang import Gang, Pod, PodState
 from bough.model.plan import Plan, Wait

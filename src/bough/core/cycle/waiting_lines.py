@@ -7,15 +7,16 @@ or was changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
 
 from bough.core.cycle.claim import shape_of
+from bough.core.cycle.gave_way import GaveWay
 from bough.core.quota.edges import Edges
 from bough.model.gang import Gang
-from bough.model.plan import EvictionRule, Nomination, Plan, Wait
+from bough.model.plan import Nomination, Plan, Wait
 from bough.model.policy import Policy
 from bough.model.quota import Cohort, NodeKind, Queue, TreeNode
 from bough.model.snapshot import Parked, Progress
@@ -204,42 +205,6 @@ class Lines:
 
     def _root(self, queue: str) -> _Root:
         return self._roots.setdefault(queue, _Root())
-
-
-class GaveWay:
-    """Which gangs were evicted for which: what `Progress.gave_way_to` is made of."""
-
-    def __init__(self) -> None:
-        #: By gang that was evicted: for which others.
-        self._for: dict[str, dict[str, None]] = {}
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._for)
-
-    def note(self, plan: Plan) -> None:
-        """Remember what a plan evicts for which gang."""
-        for eviction in plan.evictions:
-            self.add(eviction.workload, eviction.preemptor, eviction.rule)
-
-    def add(self, gang: str, preemptor: str | None, rule: str) -> None:
-        """Remember that a gang was evicted for another; what only moves loses nothing."""
-        if preemptor is not None and rule != EvictionRule.MOVE:
-            self._for.setdefault(gang, {})[preemptor] = None
-
-    def forget(self, gang: str) -> None:
-        """A gang has ended, and will not wait again."""
-        self._for.pop(gang, None)
-
-    def to(self, gang: str) -> tuple[str, ...]:
-        """The gangs for which a gang was evicted, and those for which these were, in turn."""
-        found: set[str] = set()
-        reached = [*self._for.get(gang, ())]
-        while reached:
-            other = reached.pop()
-            if other not in found:
-                found.add(other)
-                reached += self._for.get(other, ())
-        return tuple(sorted(found))
 
 
 class _Line:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from bough.control.change_recording import audit
 from bough.control.people.access import authorise, require_pool, resource_of
-from bough.control.pools.data_limits import data_space
+from bough.control.pools.pool_data_limits import data_space
 from bough.control.site import Site
 from bough.control.workflows.output_locations import find_elsewhere, place_of
 from bough.errors import Conflict, Invalid, NotFound
