@@ -45,6 +45,19 @@ def answer_to(ends: tuple[socket.socket, socket.socket], sent: bytes) -> Answer:
             b"ok",
             False,
         ),
+        (
+            b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2",
+            b"okmore",
+            b"ok",
+            False,
+        ),
+        # A line that begins with a blank goes on with the one before.
+        (
+            b"HTTP/1.1 200 OK\r\nA: b\r\n Content-Length: 1\r\nContent-Length: 2",
+            b"ok",
+            b"ok",
+            False,
+        ),
     ],
 )
 def test_a_body_ends_where_its_head_says(
@@ -64,6 +77,7 @@ def test_a_body_ends_where_its_head_says(
         b"HTTP/1.1 many OK\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n",
         b"HTTP/1.1 200 OK\r\nA: " + b"b" * LONGEST_LINE + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: " + b"1" * 5_000 + b"\r\n\r\n",
         b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * (MOST_LINES + 1) + b"\r\n",
     ],
 )

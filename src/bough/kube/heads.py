@@ -14,7 +14,10 @@ from typing import BinaryIO
 #: The longest line of a head, and how many it may have.
 LONGEST_LINE, MOST_LINES = 65_536, 200
 _BODILESS = frozenset({204, 304})
-_CONTINUE = 100
+#: After the other answers below 200 the one that counts follows on the same connection.
+_SWITCHING = 101
+#: The most digits of a length; no answer is as long as that.
+_MOST_DIGITS = 18
 #: What would end a line of a head, or a word of its first line.
 _BREAKS = re.compile(r"[\r\n\0]")
 _BLANKS = re.compile(r"[\0-\x20\x7f]")
@@ -52,7 +55,7 @@ class Answer(http.client.HTTPResponse):
     def begin(self) -> None:
         """Read the head."""
         minor, status = _read_status(self.fp)
-        while status == _CONTINUE:
+        while status < 200 and status != _SWITCHING:
             read_fields(self.fp)
             minor, status = _read_status(self.fp)
         self.status = self.code = status
@@ -62,6 +65,8 @@ class Answer(http.client.HTTPResponse):
         self.chunk_left = None
         length = fields.get("content-length", "")
         known = length.isascii() and length.isdecimal() and not self.chunked
+        if known and len(length) > _MOST_DIGITS:
+            raise http.client.HTTPException(f"Content-Length has {len(length)} digits")
         self.length = int(length) if known else None
         if status in _BODILESS or status < 200:
             self.length = 0
@@ -89,6 +94,9 @@ def read_fields(source: BinaryIO) -> dict[str, str]:
             return found
         if not line:
             raise http.client.HTTPException("the connection ended in the head of an answer")
+        if line[:1] in (b" ", b"\t"):
+            # It goes on with the value of the line before, and is no field.
+            continue
         name, _, value = line.decode("latin-1").partition(":")
         found.setdefault(name.strip().lower(), value.strip())
     raise http.client.HTTPException(f"the head of an answer has more than {MOST_LINES} lines")

@@ -181,7 +181,7 @@ class Reporter:
                 self._marks.pop(key, None)
             elif told is not None and self._tell_gang(view, key, gang, told, now_s):
                 self._marks[key] = _Mark(gang, _status(view, key), told)
-                if is_waiting(gang):
+                if told.waits or is_waiting(gang):
                     self._open.append(key)
             else:
                 self._open.append(key)
