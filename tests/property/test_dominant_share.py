@@ -35,6 +35,13 @@ def test_whatever_a_cycle_does_is_counted_for_shares_as_for_quota(
     laws.check_in_step_with_quota(random, CYCLES, policy)
 
 
+@policies
+@pytest.mark.parametrize("seed", [24, 54])
+def test_what_a_cycle_evicts_is_counted_out_of_shares(seed: int, policy: Policy) -> None:
+    """Some worlds in which gangs are evicted, which few random ones are."""
+    laws.check_in_step_with_quota(Random(seed), CYCLES, policy)
+
+
 @few
 @given(randoms())
 def test_plans_keep_the_laws_and_come_to_rest(random: Random) -> None:
