@@ -11,13 +11,13 @@ import pytest
 
 from bough.server.child_watch import Child, ChildWatch
 from bough.server.loop_messages import Listens
-from bough.server.process_line import Line
+from bough.server.process_channel import Line
 
 #: Notes what it is told until it is asked for it.
 LISTENER = """
 import socket
 import msgspec
-from bough.server.process_line import Line
+from bough.server.process_channel import Line
 
 def main(descriptor, parent):
     line = Line(socket.socket(fileno=descriptor))

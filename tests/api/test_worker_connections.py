@@ -17,7 +17,7 @@ from litestar import Litestar
 
 from bough.model.session import SessionConnection
 from bough.server.connections import Bounds, OpenConnections
-from bough.server.process_line import Line
+from bough.server.process_channel import Line
 from bough.server.workers import worker_process
 from bough.server.workers.dispatch import Dispatcher
 from bough.server.workers.messages import FROM_WORKER

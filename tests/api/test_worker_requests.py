@@ -16,7 +16,7 @@ from bough.control.workflows.sessions import SessionTarget
 from bough.model.session import SessionKind, SessionRequest
 from bough.server.loop_messages import Answered, Ask
 from bough.server.process import put_together
-from bough.server.process_line import Failed, Line
+from bough.server.process_channel import Failed, Line
 from bough.server.sessions import MOST_KEYS
 from bough.server.settings import Settings
 from bough.server.workers.messages import (

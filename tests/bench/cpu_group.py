@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from typing import Self
 
-from bough.backends.local.sandbox.cgroups import controlling, find_hierarchies
+from bough.backends.local.sandbox.cgroup_mounts import controlling, find_hierarchies
 
 
 class CpuGroup:

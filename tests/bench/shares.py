@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from bough.backends.local.sandbox.cgroups import controlling, find_hierarchies
+from bough.backends.local.sandbox.cgroup_mounts import controlling, find_hierarchies
 from tests.crash.server import Server
 
 _TICKS = os.sysconf("SC_CLK_TCK")

@@ -19,7 +19,7 @@ from pathlib import Path
 import httpx
 
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.sandbox.cgroups import find_hierarchies
+from bough.backends.local.sandbox.cgroup_mounts import find_hierarchies
 from bough.backends.local.sandbox.limits import parent_name
 from bough.client import Client
 from bough.errors import Unavailable

@@ -11,7 +11,7 @@ import pytest
 from bough.backends.local.attempt_folder import Folders, folder_name
 from bough.backends.local.data.disk_usage import DEEPEST, Measuring
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.sandbox.cgroups import MEMORY
+from bough.backends.local.sandbox.cgroup_mounts import MEMORY
 from bough.backends.local.sandbox.limits import Cgroup, choose_limits
 from bough.model.backend import Sight
 from bough.model.pool import DefaultLimits, OfferedNode

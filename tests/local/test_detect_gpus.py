@@ -20,7 +20,7 @@ from bough.backends.local.detect_nodes import (
     number_gpus,
 )
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.sandbox.cgroups import read_hierarchies
+from bough.backends.local.sandbox.cgroup_mounts import read_hierarchies
 from bough.model.names import plain_name_fault
 from bough.model.pool import OfferedNode
 

@@ -20,7 +20,7 @@ from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox import devices as devices_module
 from bough.backends.local.sandbox import limits as limits_module
 from bough.backends.local.sandbox import syscalls
-from bough.backends.local.sandbox.cgroups import DEVICES, find_hierarchies
+from bough.backends.local.sandbox.cgroup_mounts import DEVICES, find_hierarchies
 from bough.backends.local.sandbox.devices import apply_rules, find_gpu_devices, plan_devices
 from bough.backends.local.sandbox.limits import choose_limits
 from bough.backends.local.sandbox.syscalls import read_mounts

@@ -15,7 +15,7 @@ import pytest
 
 from bough.backends.local.options import LocalOptions
 from bough.backends.local.sandbox import limits as limits_module
-from bough.backends.local.sandbox.cgroups import (
+from bough.backends.local.sandbox.cgroup_mounts import (
     CPU,
     DEVICES,
     MEMORY,

@@ -14,7 +14,7 @@ import pytest
 
 from bough.backends.local import backend as backend_module
 from bough.backends.local.attempt_state import read_state
-from bough.backends.local.sandbox.cgroups import MEMORY, PIDS
+from bough.backends.local.sandbox.cgroup_mounts import MEMORY, PIDS
 from bough.backends.local.sandbox.limits import choose_limits, find_groups
 from bough.model.backend import Sight
 from tests.local.bench import Bench, kill, processes_of, until

@@ -13,10 +13,10 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.cycle.waits import is_waiting
 from bough.core.explain.certificate import certificate
+from bough.core.explain.declared_snapshot import Source
 from bough.core.explain.evictions import eviction_certificate
 from bough.core.explain.judge import Judge
 from bough.core.explain.remedies import remedies
-from bough.core.explain.remedy_source import Source
 from bough.model.certificate import Verdict
 from bough.model.plan import EvictionRule
 from bough.model.policy import OSMO, Policy

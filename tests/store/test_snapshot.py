@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bough.control.pools.pool_fields import pool_document
-from bough.control.pools.queue_names import PoolWords
+from bough.control.pools.pool_words import PoolWords
 from bough.control.records import change_history
 from bough.control.scheduling.snapshot import REREAD_MS, SnapshotBuilder, SnapshotView
 from bough.core.cycle.waits import Waits

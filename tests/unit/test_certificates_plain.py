@@ -10,7 +10,7 @@ import pytest
 
 from bough.api.why import WhyAnswer
 from bough.cli.text.why import render_why
-from bough.control.pools.queue_names import PoolWords
+from bough.control.pools.pool_words import PoolWords
 from bough.control.site import Site
 from bough.formats.certificates import certificate_answer, plain, remedy_list
 from bough.model.certificate import (

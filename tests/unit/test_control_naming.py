@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from bough.control.pools.queue_names import PoolWords
+from bough.control.pools.pool_words import PoolWords
 from bough.control.site import Site
 from bough.model.plan import Wait
 from bough.model.quota import FlavorResource, NodeKind, TreeNode

@@ -7,9 +7,9 @@ from fractions import Fraction
 import msgspec
 import pytest
 
+from bough.core.explain.declared_snapshot import Source
 from bough.core.explain.judge import Judge
 from bough.core.explain.remedies import remedies
-from bough.core.explain.remedy_source import Source
 from bough.core.explain.sentences import say_steps
 from bough.core.quota.fair_tree import capacity_of, fair_tree
 from bough.model.admission_rules import AdmissionRules, StopPolicy

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import cast
 
-from bough.server.joined_writes import ENOUGH_BYTES, JoinedWrites
+from bough.server.joined_socket_writes import ENOUGH_BYTES, JoinedWrites
 
 
 class Sent:

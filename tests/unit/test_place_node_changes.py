@@ -5,7 +5,7 @@ import random
 import pytest
 
 from bough.core.place import node_changes
-from bough.core.place.magnitudes import Magnitudes
+from bough.core.place.free_magnitudes import Magnitudes
 from bough.core.place.node_bits import mask_of, positions
 from bough.core.place.node_changes import Changes, Returns
 

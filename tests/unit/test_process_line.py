@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from bough.control.clock import SteadyClock
-from bough.control.pools.standings import QueueStanding
+from bough.control.pools.node_shares import QueueStanding
 from bough.control.scheduling.plan_questions import GangAnswer, Question
 from bough.errors import BoughError, Broken, Busy, Conflict, Invalid, NotLeading, Unavailable
 from bough.model.quota import NodeKind, TreeNode
 from bough.server.loop_messages import FROM_LOOP, TO_LOOP, Answered, Ask, Stand, Status
 from bough.server.loop_view import Counts
-from bough.server.process_line import Failed, Line, read_settings, write_settings
+from bough.server.process_channel import Failed, Line, read_settings, write_settings
 from bough.server.settings import Settings
 
 

@@ -23,7 +23,7 @@ status_text                  conditions, counts and amounts in the form that sta
 queue_totals                 what the gangs of each queue hold and ask for, for the status of Queues
 lease                        which of several schedulers decides
 counters                     the scheduler's own metrics
-listener                     health, metrics and questions over HTTP
+http_listener                health, metrics and questions over HTTP
 questions                    answers why something waits, and what the queues have
 scheduler_client             the client side of that: finds the scheduler that leads, and asks it
 install                      rights and a Deployment, as YAML

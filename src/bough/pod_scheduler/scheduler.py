@@ -24,10 +24,10 @@ from bough.model.policy import KAI, KUEUE
 from bough.pod_scheduler import questions
 from bough.pod_scheduler.counters import Counters
 from bough.pod_scheduler.decision_records import DecisionRecords
+from bough.pod_scheduler.http_listener import Listener, Reply, Routes
 from bough.pod_scheduler.kinds import SECRETS
 from bough.pod_scheduler.leadership_term import Session, Settings
 from bough.pod_scheduler.lease import LeaseHolder, LeaseTimes
-from bough.pod_scheduler.listener import Listener, Reply, Routes
 
 LOG = logging.getLogger(__name__)
 #: The annotation of the Lease that says how to reach its holder.

@@ -15,7 +15,7 @@ from bough.errors import BoughError, Forbidden, NotFound, Unavailable
 from bough.kube.client import KubeClient
 from bough.kube.failures import KubeNotFound, KubeRefused
 from bough.kube.kubeconfig import find_access
-from bough.pod_scheduler.listener import TOKEN_HEADER
+from bough.pod_scheduler.http_listener import TOKEN_HEADER
 from bough.pod_scheduler.scheduler import ADDRESS_ANNOTATION, POD_ANNOTATION, lease_name
 
 T = TypeVar("T")

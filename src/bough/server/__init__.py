@@ -7,7 +7,7 @@
     child_process         imports what such a process runs, runs it, and ends it
     loop_watch            the process of the scheduler's loop, watched, and asked questions
     loop_messages         what the server and the loop's process say to each other
-    process_line          the line to each of the server's processes, which carries their messages
+    process_channel       the line to each of the server's processes, which carries their messages
     loop_process          the loop's process: backends, scheduler, answers from its plan
     loop_view             what requests know of the loop
     process_start         what each process does first: log, bound its heaps, make the site
@@ -24,7 +24,7 @@
     backend_hosts         which backends the loop opens, and what requests read of them
     connections           how many connections there can be, and how slow one can be
     bounded_counts        counts that have limits
-    joined_writes         what is written in one turn of the event loop is sent in one go
+    joined_socket_writes  what is sent to a connection in one turn of the event loop, as one piece
     memory_budget         what requests may take of the memory, from the bounds of other modules
     notifier              the thread that tells users what happened to their workflows
     notification_senders  e-mail by SMTP, webhooks by HTTP, and what may be sent

@@ -23,7 +23,7 @@ import msgspec
 
 from bough.errors import BoughError, Unavailable
 from bough.kube.back_off import BackOff
-from bough.server.process_line import Line, Stop
+from bough.server.process_channel import Line, Stop
 
 LOG = logging.getLogger(__name__)
 

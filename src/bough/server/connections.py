@@ -24,7 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bough.api.common import ErrorBody
 from bough.server.bounded_counts import OwnTally, Tally, Want
-from bough.server.joined_writes import JoinedWrites
+from bough.server.joined_socket_writes import JoinedWrites
 from bough.server.settings import CONNECTIONS, CONNECTIONS_PER_ADDRESS, Network
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from bough.control.pools.standings import Standings
+from bough.control.pools.node_shares import Standings
 from bough.control.scheduling.plan_questions import Answers, Question
 from bough.server.loop_view import Counts
-from bough.server.process_line import Failed, Stop
+from bough.server.process_channel import Failed, Stop
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):

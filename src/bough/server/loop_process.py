@@ -36,7 +36,7 @@ from bough.server.loop_messages import (
     Status,
 )
 from bough.server.loop_view import Counts
-from bough.server.process_line import Failed, Line, Stop, read_settings
+from bough.server.process_channel import Failed, Line, Stop, read_settings
 from bough.server.process_start import bound_heaps, end_with, log_to_standard_error, make_site
 from bough.server.scheduler_thread import Engine
 from bough.server.settings import Settings

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from bough.control.pools.standings import Standings
+from bough.control.pools.node_shares import Standings
 from bough.control.scheduling.plan_questions import Answers, Question
 from bough.model.backend import TaskFiles
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from bough.control.clock import SteadyClock
-from bough.control.pools.standings import Standings
+from bough.control.pools.node_shares import Standings
 from bough.control.scheduling.plan_questions import Answers, Question
 from bough.errors import BoughError, Busy
 from bough.model.backend import TaskFiles
@@ -35,7 +35,7 @@ from bough.server.loop_messages import (
     ToLoop,
 )
 from bough.server.loop_view import Counts
-from bough.server.process_line import Failed, write_settings
+from bough.server.process_channel import Failed, write_settings
 from bough.server.settings import Settings
 
 _MODULE = "bough.server.loop_process"

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from time import perf_counter
 
-from bough.control.pools.standings import Standings
+from bough.control.pools.node_shares import Standings
 from bough.control.scheduling.loop import TICK_S, CycleResult, Scheduler
 from bough.control.scheduling.loop_bell import Bell
 from bough.control.scheduling.plan_questions import Answers, Question

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bough.core.explain.remedy_source import Source
+from bough.core.explain.declared_snapshot import Source
 from bough.core.quota.fair_tree import (
     capacity_of,
     fair_amount,

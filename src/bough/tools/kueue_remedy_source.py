@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bough.core.explain.changed_snapshot import door_to
+from bough.core.explain.declared_snapshot import Source
 from bough.core.explain.judge import find_gang
-from bough.core.explain.remedy_source import Source
 from bough.formats import remedy_fields as fields
 from bough.model.quota import NodeKind
 from bough.model.remedy import (

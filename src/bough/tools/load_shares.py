@@ -12,7 +12,7 @@ import msgspec
 
 from bough.api.quota_answers import Compares
 from bough.core.cycle.memo import Memo
-from bough.core.explain.standings import Standing, standings
+from bough.core.explain.node_shares import Standing, standings
 from bough.core.quota.fair_now import fair_now
 from bough.core.quota.fair_tree import CLUSTER
 from bough.model.policy import KAI_FAIR

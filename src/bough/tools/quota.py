@@ -29,7 +29,7 @@ from bough.tools.load_shares import load_compared, load_fair_queues
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from bough.core.explain.standings import Standing
+    from bough.core.explain.node_shares import Standing
     from bough.core.quota.fair_now import Portion
     from bough.core.quota.taken_share import Share
     from bough.model.snapshot import Snapshot

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
+from bough.core.explain.declared_snapshot import Source
 from bough.core.explain.judge import find_gang
-from bough.core.explain.remedy_source import Source
 from bough.core.gang.from_pod_group import gang_names, written_name
 from bough.core.gang.outline import Form, outline
 from bough.core.gang.priority import SYSTEM, is_preemptible, known_priorities

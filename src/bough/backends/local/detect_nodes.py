@@ -17,7 +17,7 @@ import msgspec
 
 from bough.backends.local.detect_gpus import Gpu, find_gpus
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.sandbox.cgroups import CPU, MEMORY, controlling, find_hierarchies
+from bough.backends.local.sandbox.cgroup_mounts import CPU, MEMORY, controlling, find_hierarchies
 from bough.backends.offered_gpus import DEFAULT_GPUS
 from bough.model.pool import OfferedNode
 

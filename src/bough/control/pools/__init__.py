@@ -13,10 +13,10 @@
 - waiting_work: what a new division does to work that waits
 - subpool_drain: archives a subpool that is being deleted once it is empty
 - quotas: what pools have, use and have left
-- standings: what the nodes of the tree take and could have, as the loop tells it
+- node_shares: what the nodes of the tree take and could have, as the loop tells it
 - stand_in_nodes: what stands for clusters in which another scheduler decides places
 - startable_gpus: how much can really start now
-- queue_names: queues of the tree by the names of their pools
+- pool_words: explanations in words of pools: queues and flavors as people know them
 
 In: requests of administrators. Out: rows with their version raised, so that no plan made before is
 applied; the tree for snapshots.

@@ -13,6 +13,7 @@ import msgspec
 from bough.api.pools import DrainReport
 from bough.control.config.policy import PolicyReader
 from bough.control.people.access import authorise
+from bough.control.pools.node_shares import QueueStanding, Standings
 from bough.control.pools.pool_setup import (
     PoolSetup,
     node_sets,
@@ -23,7 +24,6 @@ from bough.control.pools.pool_setup import (
 )
 from bough.control.pools.pools import PoolView
 from bough.control.pools.quota_tree import GPU, QueueRow, QuotaForest, derive
-from bough.control.pools.standings import QueueStanding, Standings
 from bough.control.pools.startable_gpus import CanStart, startable
 from bough.control.pools.subpool_drain import drain_of
 from bough.control.site import Site

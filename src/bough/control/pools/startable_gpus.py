@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from bough.control.pools.pool_setup import PoolSetup, node_sets
-from bough.control.pools.queue_names import EVERYTHING
+from bough.control.pools.pool_words import EVERYTHING
 from bough.control.pools.quota_tree import GPU, derive
 from bough.control.site import Site
 from bough.core.quota.guarantee import GuaranteedTree

@@ -13,7 +13,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bough.control.config.policy import grace_s
-from bough.control.pools.queue_names import PoolWords
+from bough.control.pools.pool_words import PoolWords
 from bough.control.scheduling.snapshot import GroupEntry, SnapshotView
 from bough.control.scheduling.wait_causes import PlanSaid
 from bough.control.site import Site

@@ -17,10 +17,10 @@ from time import perf_counter_ns, thread_time
 import msgspec
 
 from bough.control.fair_turns import FairTurns
+from bough.control.pools.node_shares import QueueStanding, Standings
 from bough.control.pools.pool_setup import read_pool_setup
-from bough.control.pools.queue_names import PoolWords
+from bough.control.pools.pool_words import PoolWords
 from bough.control.pools.stand_in_nodes import with_stand_ins
-from bough.control.pools.standings import QueueStanding, Standings
 from bough.control.scheduling.other_pods import Others
 from bough.control.scheduling.plan_questions import Answers, GangAnswer, Question
 from bough.control.scheduling.pool_remedies import PoolSource
@@ -31,8 +31,8 @@ from bough.core.cycle.plan import plan
 from bough.core.explain.certificate import ExplainedCycle
 from bough.core.explain.evictions import excess_texts
 from bough.core.explain.growth import explain_growth
+from bough.core.explain.node_shares import Standing, standings
 from bough.core.explain.remedies import remedies
-from bough.core.explain.standings import Standing, standings
 from bough.core.quota.fair_now import write_part
 from bough.errors import Busy
 from bough.formats.certificates import certificate_answer, remedy_list

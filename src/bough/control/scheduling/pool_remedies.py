@@ -13,8 +13,8 @@ import msgspec
 from bough.control.pools.pool_setup import PoolSetup, uses
 from bough.control.pools.quota_tree import derive
 from bough.core.explain.changed_snapshot import new_nodes
+from bough.core.explain.declared_snapshot import Source
 from bough.core.explain.judge import find_gang
-from bough.core.explain.remedy_source import Source
 from bough.model.gang import Gang
 from bough.model.names import SHARED, QueueName, canonical_name
 from bough.model.pool import OfferedNode, Pool, PoolCohort

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from bough.control.pools.queue_names import PoolWords
+from bough.control.pools.pool_words import PoolWords
 from bough.control.workflows.lifecycle import GIVE_BACK, is_victim
 from bough.model.change_record import EventKind, StoredEvent
 from bough.model.plan import Eviction, EvictionRule

@@ -14,7 +14,7 @@ import msgspec
 
 from bough.core.cycle.claim import shape_of
 from bough.core.cycle.gave_way import GaveWay
-from bough.core.quota.edges import Edges
+from bough.core.quota.tree_shape import Edges
 from bough.model.gang import Gang
 from bough.model.plan import Nomination, Plan, Wait
 from bough.model.policy import Policy

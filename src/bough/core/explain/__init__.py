@@ -7,7 +7,7 @@ Modules in the order in which to read them:
 - waiting: the certificate of a gang that waits: its reason, and the facts behind it
 - flavor_options: why each flavor of a queue cannot be had
 - compared_shares: which shares of the tree stand against a gang
-- standings: what every node takes and could have, by the shares that a policy compares
+- node_shares: what every node takes and could have, by the shares that a policy compares
 - holders: which gangs have what is missing, and whether it may be taken
 - evictions: `eviction_certificate()`: for which gang, at which level, by which rule
 - growth: `explain_growth()`: what a gang that runs still wants, and why it cannot grow
@@ -17,7 +17,7 @@ Modules in the order in which to read them:
 - remedy_trials: a gang that waits, and what is tried on it
 - possible_steps: what could be changed: what is held, minimums, weights, nodes to add
 - capacity_remedies: more quota, more nodes, several things together
-- remedy_source: what people declared, changed step by step, and the snapshot that it makes
+- declared_snapshot: what people declared, changed step by step, and the snapshot that it makes
 - changed_snapshot: the steps that concern gangs and nodes
 - sentences: reasons and remedies in words
 """

@@ -1,6 +1,6 @@
 """Steps taken: a snapshot as it would be if a remedy were carried out.
 
-Here is all that touches workloads and nodes; `remedy_source` has what is declared about quota.
+Here is all that touches workloads and nodes; `declared_snapshot` has what is declared about quota.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from bough.core.cycle.offers import wants_of
 from bough.core.cycle.queue_order import Standing
 from bough.core.cycle.quota_cost import is_gpu
 from bough.core.cycle.working_copy import WorkingCopy
+from bough.core.explain.node_shares import share_of_side, told_share
 from bough.core.explain.sentences import say_shares
-from bough.core.explain.standings import share_of_side, told_share
 from bough.core.gang.demand import first_choice
 from bough.core.quota.fairness import is_within_share
 from bough.core.quota.taken_share import Share

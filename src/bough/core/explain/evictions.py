@@ -16,8 +16,8 @@ from bough.core.cycle.memo import Memo
 from bough.core.cycle.plan import plan
 from bough.core.cycle.working_copy import WorkingCopy
 from bough.core.explain.flavor_options import dominant_refusal, flavor_options
+from bough.core.explain.node_shares import told_share
 from bough.core.explain.sentences import say_excess, say_shares
-from bough.core.explain.standings import told_share
 from bough.model.certificate import EvictionCertificate, Excess, NodeShare
 from bough.model.plan import Eviction, EvictionRule, Plan
 from bough.model.policy import Policy

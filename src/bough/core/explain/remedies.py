@@ -21,6 +21,7 @@ from bough.core.explain.capacity_remedies import (
     raise_quota,
     several_together,
 )
+from bough.core.explain.declared_snapshot import Source
 from bough.core.explain.judge import Decision
 from bough.core.explain.possible_steps import (
     cordoned,
@@ -31,7 +32,6 @@ from bough.core.explain.possible_steps import (
     tangled_cohorts,
     weights,
 )
-from bough.core.explain.remedy_source import Source
 from bough.core.explain.remedy_trials import Patient, smallest
 from bough.model.certificate import Verdict
 from bough.model.gang import PodState

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from bough.core.cycle.waits import Waits
+from bough.core.explain.declared_snapshot import Source
 from bough.core.explain.flavor_options import refusal_of
 from bough.core.explain.judge import Decision, Judge, find_gang
-from bough.core.explain.remedy_source import Source
 from bough.core.explain.sentences import say_steps
 from bough.model.gang import Gang
 from bough.model.plan import Wait

@@ -15,7 +15,7 @@ What is free
 - columns: resources as rows of integers
 - pod_shapes: pods that ask for the same, and the nodes that cannot take them
 - node_matching: which nodes a pod may use at all
-- magnitudes: nodes by the order of magnitude of what they have free
+- free_magnitudes: nodes by the order of magnitude of what they have free
 - node_changes: what happened to the nodes, for readers that keep something derived from them
 - node_choice: which node a pod gets
 - domains: topologies as masks of nodes

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from operator import add, sub
 
 from bough.core.place.columns import GPUS, Columns, Row
-from bough.core.place.magnitudes import Magnitudes
+from bough.core.place.free_magnitudes import Magnitudes
 from bough.core.place.node_bits import mask_of, positions
 from bough.core.place.node_changes import Changes, Returns
 from bough.core.place.node_matching import Matcher

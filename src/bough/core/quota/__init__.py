@@ -4,7 +4,7 @@ Declared cohorts and queues enter by `tree.QuotaTree.of`; refusals with their in
 Modules in the order in which to read them:
 
 - account: the arithmetic of one node, flavor and resource
-- edges: parents, children, implicit cohorts, cycles
+- tree_shape: parents, children, implicit cohorts, cycles
 - tree: nodes and accounts together: admission, usage, changes while work is running
 - guarantee: the tree of what is guaranteed, in which nothing is borrowed and promises are kept
 - usage: how much an admission counts against its queue

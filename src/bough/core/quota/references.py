@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from bough.core.quota.edges import Edges
+from bough.core.quota.tree_shape import Edges
 from bough.core.quota.validation import validate_cohort, validate_queue
 from bough.core.quota.workload_rules import (
     validate_flavor,

@@ -14,7 +14,7 @@ import msgspec
 
 from bough.core.quota import account as arithmetic
 from bough.core.quota.account import Account
-from bough.core.quota.edges import Edges
+from bough.core.quota.tree_shape import Edges
 from bough.core.undo import UndoLog
 from bough.errors import Broken
 from bough.model.quota import (

@@ -1,4 +1,4 @@
-"""What a worker and the server say to each other, on a line of their own (`process_line.Line`).
+"""What a worker and the server say to each other, on a line of their own (`process_channel.Line`).
 
 A question has a number, and so has its answer. What is asked of the loop is passed on to it.
 """
@@ -13,7 +13,7 @@ from bough.control.workflows.sessions import SessionTarget
 from bough.model.session import SessionKind, SessionRequest
 from bough.server.loop_messages import Answered, Ask, AskStandings, Stand
 from bough.server.loop_view import Counts
-from bough.server.process_line import Failed, Stop
+from bough.server.process_channel import Failed, Stop
 from bough.server.sessions import Offer
 
 # To a worker

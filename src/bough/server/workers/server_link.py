@@ -15,14 +15,14 @@ from typing import TypeVar
 
 import msgspec
 
-from bough.control.pools.standings import Standings
+from bough.control.pools.node_shares import Standings
 from bough.control.scheduling.plan_questions import Answers, Question
 from bough.errors import Busy
 from bough.model.backend import TaskFiles
 from bough.server.loop_messages import Answered, Ask, AskStandings, Stand
 from bough.server.loop_view import Counts
 from bough.server.loop_watch import ANSWER_S
-from bough.server.process_line import Failed, Line, Stop
+from bough.server.process_channel import Failed, Line, Stop
 from bough.server.workers.messages import (
     TO_WORKER,
     Answer,

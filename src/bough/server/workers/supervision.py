@@ -14,7 +14,7 @@ import msgspec
 
 from bough.control.clock import SteadyClock
 from bough.server.loop_watch import LoopWatch
-from bough.server.process_line import write_settings
+from bough.server.process_channel import write_settings
 from bough.server.settings import Settings
 from bough.server.workers.dispatch import Dispatcher
 from bough.server.workers.messages import BeginWorker, Standing

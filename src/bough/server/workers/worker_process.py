@@ -30,7 +30,7 @@ from bough.server.concurrency_limits import part_of, share_limits
 from bough.server.connections import ACCEPTED_AT_ONCE, Bounds, OpenConnections
 from bough.server.disk_space import DiskSpace
 from bough.server.http_server import HttpServer, find_bounds
-from bough.server.process_line import Failed, Line, read_settings
+from bough.server.process_channel import Failed, Line, read_settings
 from bough.server.process_start import bound_heaps, end_with, log_to_standard_error, make_site
 from bough.server.server_key import ServerKey
 from bough.server.settings import Settings

@@ -18,7 +18,7 @@ from bough.errors import BoughError, Broken
 from bough.model.session import SessionKind
 from bough.server.loop_messages import Answered, Ask, AskStandings, Stand
 from bough.server.loop_watch import MOST_QUESTIONS, LoopWatch
-from bough.server.process_line import Failed, Line
+from bough.server.process_channel import Failed, Line
 from bough.server.sessions import MOST_ANNOUNCED, Sessions
 from bough.server.workers.messages import (
     Answer,

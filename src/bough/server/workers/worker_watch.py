@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from bough.server.child_watch import Child, ChildWatch
-from bough.server.process_line import Failed
+from bough.server.process_channel import Failed
 from bough.server.workers.dispatch import Dispatcher
 from bough.server.workers.messages import FROM_WORKER, Beat, FromWorker, Standing, WorkerReady
 from bough.server.workers.passed_connections import make_hands

@@ -14,6 +14,6 @@ A prepared command enters `sandbox.enter` in a forked process; what comes out is
     network          a network namespace for each group, with a way out
     network_probe    which network tasks get here, tried out
     netlink          interfaces and routes of the kernel
-    cgroups          where control groups are mounted
+    cgroup_mounts    where control groups are mounted
     syscalls         system calls that Python does not have
 """

@@ -25,7 +25,7 @@ import msgspec
 from bough.backends.local.data.locations import safe_name
 from bough.backends.local.errors import TOO_LITTLE_MEMORY, Unstartable
 from bough.backends.local.options import LocalOptions
-from bough.backends.local.sandbox.cgroups import (
+from bough.backends.local.sandbox.cgroup_mounts import (
     CPU,
     DEVICES,
     MEMORY,

@@ -16,7 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 from bough.backends.local.errors import lacks_room
-from bough.backends.local.sandbox.cgroups import PIDS
+from bough.backends.local.sandbox.cgroup_mounts import PIDS
 from bough.backends.local.sandbox.executing import (
     execute,
     find_program,
