@@ -254,6 +254,8 @@ class _Connection(http.client.HTTPConnection):
         self._tls_name = access.tls_server_name
         self._context = context
         self._idle_since_s = 0.0
+        #: The last answer; the socket is closed only when this is, too.
+        self._answer: Answer | None = None
         #: Whether a request has been answered on it.
         self.used = False
 
@@ -274,13 +276,16 @@ class _Connection(http.client.HTTPConnection):
         length = len(body) if body or writes else None
         head = written_head(request.method, request.target, self._named, headers, length)
         self.sock.sendall(head + body)
-        answer = Answer(self.sock, method=request.method)
-        try:
-            answer.begin()
-        except BaseException:
-            answer.close()
-            raise
+        answer = self._answer = Answer(self.sock, method=request.method)
+        answer.begin()
         return answer
+
+    def close(self) -> None:
+        """Close it, and its answer, which may not have been read to its end."""
+        super().close()
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            answer.close()
 
     def settimeout(self, seconds: float) -> None:
         """How long to wait for the next bytes."""
