@@ -325,3 +325,11 @@ def test_an_authority_that_is_replaced_is_trusted_from_then_on(tmp_path: Path) -
         (tmp_path / "new").write_bytes(server.authority.read_bytes())
         os.replace(tmp_path / "new", trusted)
         assert "a" == client.get(PODS, "a", "x").metadata.name
+
+
+def test_a_stream_that_is_released_before_its_end_leaves_no_open_socket(tmp_path: Path) -> None:
+    with ScriptedApiserver(tmp_path, lambda exchange: exchange.answer(POD)) as server:
+        stream = connections_to(access_to(server)).open_stream(Request("GET", "/api/v1/pods"), 5.0)
+        sock = stream._connection.sock
+        stream.release()
+    assert -1 == sock.fileno()
